@@ -114,7 +114,7 @@ impl Figure for Growth {
         let picture =
             plot::Figure::new("How large tokens become").x(Axis::linear("step")).panel(panel);
         let verdict = Verdict::Shown("two seeds".into());
-        Ok(Findings { verdict, parts: vec![Part::Picture(picture), Part::Table(table)] })
+        Ok(Findings::of(verdict, vec![Part::Picture(picture), Part::Table(table)]))
     }
 }
 

@@ -8,7 +8,7 @@ mod pooled;
 
 pub(super) use pooled::{Paired, by_seed};
 
-use crate::finding::{Power, Verdict};
+use crate::finding::{Findings, Power, Verdict};
 use crate::grid::GridPoint;
 use crate::measure::{Metric, Pick, Probed, Results};
 use crate::statistics::{
@@ -161,7 +161,7 @@ impl Claim {
     }
 
     /// What the runs say.
-    pub(super) fn verdict(&self, results: &Results<'_>) -> Result<Verdict> {
+    pub(super) fn findings(&self, results: &Results<'_>) -> Result<Findings> {
         let place = Place { results, here: GridPoint::default(), of: 1, size: None };
         let result = self.holds.judge(&place)?;
         let (holds, opposite) = match &self.opposite {
@@ -171,7 +171,9 @@ impl Claim {
                 (result.holds && !opposite, opposite && !result.holds)
             }
         };
-        Ok(Verdict::of(holds, opposite, result.text).with_power(result.power))
+        let judged = result.judged();
+        let verdict = Verdict::of(holds, opposite, result.text).with_power(result.power);
+        Ok(Findings { judged, ..Findings::of(verdict, Vec::new()) })
     }
 }
 
@@ -277,9 +279,8 @@ impl Test {
                 TestResult {
                     holds: more < level,
                     opposite: fewer < level,
-                    known: true,
                     power,
-                    text,
+                    ..TestResult::either(false, text)
                 }
             }
             Self::Wider { of, over, at, than } => wider(place, [of, over], [at, than])?,

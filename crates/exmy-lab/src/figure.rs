@@ -93,7 +93,7 @@ impl finding::Figure for Figure {
             return Ok(Findings::not_run());
         }
         let mut findings = match &self.judged {
-            Judged::By(claim) => Findings { verdict: claim.verdict(&results)?, parts: Vec::new() },
+            Judged::By(claim) => claim.findings(&results)?,
             Judged::Own { find, .. } | Judged::Computed { find, .. } => {
                 let found = find(&results)?;
                 Findings { verdict: found.verdict.with_power(Power::NoSize), ..found }

@@ -40,6 +40,9 @@ pub enum Power {
     NoSize,
 }
 
+/// The share of cases in which an effect of the paper's size must be seen before its absence says anything.
+pub(crate) const SEEN: f64 = 0.8;
+
 impl Verdict {
     /// The word for it.
     pub const fn word(&self) -> &'static str {
@@ -66,7 +69,7 @@ impl Verdict {
     #[must_use]
     pub fn with_power(self, power: Power) -> Self {
         match (self, power) {
-            (Self::NotSeen(text), Power::Share(share)) if share >= 0.8 => Self::NotSeen(text),
+            (Self::NotSeen(text), Power::Share(share)) if share >= SEEN => Self::NotSeen(text),
             (Self::NotSeen(text), Power::Share(_)) => Self::Untested(text),
             (Self::NotSeen(text), Power::FewSeeds) => Self::Untested(format!(
                 "{text}; too few seeds say how often this would see the paper's effect"
@@ -112,6 +115,22 @@ impl Verdict {
     pub(crate) fn controlled(&self, fired: bool, control: &str) -> Self {
         let text = format!("{}; positive control: {control}", self.reason());
         if fired { self.with(text) } else { Self::NotSeen(format!("{text}, which did not fire")) }
+    }
+
+    /// How many parts of a claim are what: `2 of 3 parts reproduced, 1 not seen at this scale.`
+    pub(crate) fn summary(parts: &[Self]) -> String {
+        let mut words: Vec<(&str, usize)> = Vec::new();
+        for part in parts {
+            match words.iter_mut().find(|(word, _)| *word == part.word()) {
+                Some((_, count)) => *count += 1,
+                None => words.push((part.word(), 1)),
+            }
+        }
+        let of = |(i, (word, count)): (usize, &(&str, usize))| match i {
+            0 => format!("{count} of {} parts {word}", parts.len()),
+            _ => format!("{count} {word}"),
+        };
+        words.iter().enumerate().map(of).collect::<Vec<_>>().join(", ") + "."
     }
 
     /// The numbers.
@@ -177,6 +196,8 @@ pub enum Part {
 pub struct Findings {
     /// What it says about the claim.
     pub verdict: Verdict,
+    /// What it says about each part of a claim that has several.
+    pub judged: Vec<Verdict>,
     /// What it shows.
     pub parts: Vec<Part>,
 }
@@ -185,7 +206,12 @@ impl Findings {
     /// Those of a figure whose runs are trained at a larger scale.
     pub fn not_run() -> Self {
         let verdict = Verdict::NotRun("its runs belong to a larger scale".into());
-        Self { verdict, parts: Vec::new() }
+        Self::of(verdict, Vec::new())
+    }
+
+    /// Those of a claim in one part.
+    pub fn of(verdict: Verdict, parts: Vec<Part>) -> Self {
+        Self { verdict, judged: Vec::new(), parts }
     }
 }
 

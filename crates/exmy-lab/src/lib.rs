@@ -15,6 +15,7 @@
 #![deny(unsafe_code)]
 
 mod claim;
+mod comparison;
 pub mod run_config;
 pub mod scale;
 

@@ -1,17 +1,26 @@
 //! A page and pictures of any runs: what `exmy report` and `exmy plot` show.
 
+use crate::comparison::{self, Curves};
 use crate::finding::Table;
 use crate::gather::{RecordedRun, quantities, states};
-use crate::page::Page;
-use crate::plot::{Axis, Figure, Panel, Series, smooth};
+use crate::page::{Numbers, Page};
+use crate::plot::{Axis, Figure};
 use crate::provenance::{Provenance, seconds};
-use crate::runner::{conditions, differ};
+use crate::runner::{self, Kind, Manifest, differ};
+use crate::table;
+use answer::Gap;
 use chosen::{Chosen, MOST};
+use condition::{Condition, conditions};
 use exmy::error::{Error, Result};
+use exmy::safetensors::whole;
+use exmy_train::train::config::Config;
 use std::collections::BTreeSet;
+use std::path::Path;
 use unlike::unlike;
 
+mod answer;
 mod chosen;
+mod condition;
 mod unlike;
 
 /// What made a page, as its head says.
@@ -64,50 +73,69 @@ pub struct Picture {
     pub remarks: Vec<String>,
 }
 
-/// One picture of some quantities, a panel each, a line for each of the runs that have recorded it, the first
-/// 36 of them.
+/// One picture of some quantities: for each a panel of the differences from the first recipe, where there are
+/// several, and one of the values. Runs that differ in the seed alone are a line with a band; the first 36 such
+/// lines are drawn.
 ///
 /// # Errors
 /// If a file cannot be read, or no run has recorded one of them.
 pub fn picture(title: &str, names: &[String], runs: &[RecordedRun]) -> Result<Picture> {
-    draw(title, names, runs, &recorded(runs)?)
+    let all = conditions(runs);
+    draw(title, names, runs, &all, &recorded(&all)?)
 }
 
-/// What each of some runs has recorded.
-fn recorded(runs: &[RecordedRun]) -> Result<Vec<BTreeSet<String>>> {
-    runs.iter().map(RecordedRun::recorded).collect()
+/// What the runs of each condition have recorded.
+fn recorded(all: &[Condition<'_>]) -> Result<Vec<BTreeSet<String>>> {
+    let of = |one: &Condition<'_>| -> Result<BTreeSet<String>> {
+        let each = one.runs.iter().map(|run| run.recorded()).collect::<Result<Vec<_>>>()?;
+        Ok(each.into_iter().flatten().collect())
+    };
+    all.iter().map(of).collect()
 }
 
-/// As [`picture`], of runs of which it is known what they have recorded.
+/// As [`picture`], of conditions of which it is known what they have recorded.
 fn draw(
     title: &str,
     names: &[String],
     runs: &[RecordedRun],
+    all: &[Condition<'_>],
     recorded: &[BTreeSet<String>],
 ) -> Result<Picture> {
-    let chosen = Chosen::new(names, runs, recorded)?;
-    let drawn: Vec<&RecordedRun> = chosen.runs().iter().map(|&i| &runs[i]).collect();
-    let mut figure = Figure::new(title).x(Axis::linear("step"));
+    let chosen = Chosen::new(names, all, recorded)?;
+    let drawn: Vec<&RecordedRun> =
+        chosen.conditions().iter().flat_map(|&i| all[i].runs.iter().copied()).collect();
+    let order =
+        if all.len() > MOST { chosen.conditions().to_vec() } else { (0..all.len()).collect() };
+    let order = order.iter().map(|&i| &*all[i].name);
+    let mut figure = Figure::new(title).x(Axis::linear("step")).order(order);
     let mut remarks: Vec<String> = unlike(&drawn).into_iter().collect();
     for (k, name) in names.iter().enumerate() {
         if !chosen.has(k) {
             return Err(unknown(name, runs, recorded)?);
         }
         remarks.extend(chosen.remark(k, name));
-        let mut panel = Panel::new(axis(name, &drawn));
-        for run in chosen.of(k).into_iter().map(|i| &runs[i]) {
-            let points = run.curve(name)?;
-            let noisy = matches!(name.as_str(), "loss" | "grad_norm") && points.len() > 60;
-            if noisy {
-                let values: Vec<f64> = points.iter().map(|point| point.1).collect();
-                let count = values.len() as f64;
-                let smoothed = smooth(&values, |i| (i as f64 / 10.0).min(count / 30.0).max(1.0));
-                let steps = points.iter().map(|point| point.0);
-                let line: Vec<(f64, f64)> = steps.zip(smoothed).collect();
-                panel =
-                    panel.faint(Series::new(&run.name, points)).line(Series::new(&run.name, line));
-            } else {
-                panel = panel.line(Series::new(&run.name, points));
+        let own = chosen.of(k);
+        // What a condition is compared with may not be drawn.
+        let place = |base: usize| own.iter().position(|&i| i == base);
+        let curves = own.iter().map(|&i| {
+            let curves = all[i].curves(name)?;
+            Ok(Curves { base: curves.base.and_then(place), ..curves })
+        });
+        let curves = curves.collect::<Result<Vec<Curves>>>()?;
+        let points = curves.iter().flat_map(|one| &one.seeds).map(|(_, points)| points.len());
+        let noisy = matches!(name.as_str(), "loss" | "grad_norm") && points.max() > Some(60);
+        let (shown, twins) = without_twins(&curves);
+        remarks.extend(twins);
+        if let Some(panel) = comparison::differences(&shown, noisy) {
+            figure = figure.panel(panel);
+        }
+        let mut panel = comparison::values(axis(name, &drawn), &shown, noisy);
+        if let ("loss" | "val_loss", Some(reference)) = (name.as_str(), reference(&drawn)) {
+            remarks.push(format!("the language itself has {reference:.4}"));
+            let near = |y: f64| y < 1.5 * reference;
+            let last = |one: &Curves| one.seeds.first().and_then(|s| s.1.last()).map(|p| p.1);
+            if shown.iter().filter_map(last).any(near) {
+                panel = panel.rule(reference, "the language itself");
             }
         }
         figure = figure.panel(panel);
@@ -115,15 +143,69 @@ fn draw(
     // What is true of all panels is said once.
     let mut seen = BTreeSet::new();
     remarks.retain(|remark| seen.insert(remark.clone()));
-    let under = shared(&drawn).into_iter().chain(remarks.iter().cloned()).collect::<Vec<_>>();
-    Ok(Picture { figure: figure.subtitle(under.join("; ")), remarks })
+    let several = drawn.len() > chosen.conditions().len();
+    let band = several.then(|| "mean over seeds, bands from the lowest to the highest".to_owned());
+    let under = shared(&drawn).into_iter().chain(band).chain(remarks.iter().cloned());
+    let figure = figure.subtitle(under.collect::<Vec<_>>().join("; "));
+    let tokens = |run: &&RecordedRun| (run.config.train.batch * run.config.model.context()) as u64;
+    let figure = match drawn.first() {
+        Some(first) if !differ(drawn.iter().map(tokens)) => figure.tokens(tokens(first)),
+        _ => figure,
+    };
+    Ok(Picture { figure, remarks })
 }
 
-/// The conditions of some runs, where all have the same.
+/// The curves without those that have exactly the values of another one, and which these are.
+fn without_twins(all: &[Curves]) -> (Vec<Curves>, Option<String>) {
+    let twins = comparison::twins(all);
+    let kept: Vec<usize> = (0..all.len()).filter(|&i| twins[i].is_none()).collect();
+    let place = |base: usize| kept.iter().position(|&i| i == twins[base].unwrap_or(base));
+    let curve = |&i: &usize| Curves { base: all[i].base.and_then(place), ..all[i].clone() };
+    let names: Vec<&str> =
+        (0..all.len()).filter(|&i| twins[i].is_some()).map(|i| &*all[i].name).collect();
+    let remark = match (&names[..], twins.iter().flatten().next()) {
+        ([one], Some(&first)) => {
+            Some(format!("{one} has exactly the values of {}", all[first].name))
+        }
+        ([one, .., _], Some(_)) => Some(format!(
+            "{one} and {} more have exactly the values of another one, and are not drawn",
+            names.len() - 1
+        )),
+        _ => None,
+    };
+    (kept.iter().map(curve).collect(), remark)
+}
+
+/// The loss of the text's own source on the validation text, if it is known and the same of all runs.
+fn reference(runs: &[&RecordedRun]) -> Option<f64> {
+    let of = |run: &RecordedRun| match Manifest::read(whole::split(run.folder.path()).0) {
+        Ok(Some(Manifest { kind: Kind::Train { reference, .. }, .. })) => reference,
+        _ => None,
+    };
+    let mut known: Vec<&Path> = runs.iter().map(|run| whole::split(run.folder.path()).0).collect();
+    known.dedup();
+    let of_folder = |folder: &&Path| {
+        runs.iter().find(|run| whole::split(run.folder.path()).0 == *folder).and_then(|run| of(run))
+    };
+    let first = known.first().and_then(of_folder)?;
+    known.iter().all(|folder| of_folder(folder) == Some(first)).then_some(first)
+}
+
+/// The conditions of some runs, where all have the same; the seed, where all have that.
 fn shared(runs: &[&RecordedRun]) -> Option<String> {
     let first = runs.first()?;
-    let differ = differ(runs.iter().map(|run| conditions(&run.config)));
-    (!differ).then(|| conditions(&first.config))
+    let same = Config { seed: 0, ..first.config.clone() };
+    let of = |run: &&RecordedRun| runner::conditions(&Config { seed: 0, ..run.config.clone() });
+    if differ(runs.iter().map(of)) {
+        return None;
+    }
+    let seeds = differ(runs.iter().map(|run| run.config.seed));
+    let all = runner::conditions(if seeds { &same } else { &first.config });
+    Some(if seeds {
+        all.rsplit_once(", seed").map_or(all.clone(), |(all, _)| all.into())
+    } else {
+        all
+    })
 }
 
 /// The mistake of asking for a quantity that no run has.
@@ -139,10 +221,10 @@ fn unknown(name: &str, runs: &[RecordedRun], recorded: &[BTreeSet<String>]) -> R
     Ok(Error::new(format!("no run has recorded {name:?} as a number")).hint(hint))
 }
 
-/// The runs as a table.
-pub fn table(runs: &[RecordedRun]) -> Table {
+/// Each run as a row.
+fn table_of_runs(runs: &[RecordedRun]) -> Table {
     let mut table = Table::new(
-        "losses in the unit of the pictures; train loss is the mean of the last tenth of the steps",
+        "each run; train loss is the mean of the last tenth of the steps",
         &["run", "recipe", "lr", "seed", "steps", "train loss", "val loss", "state"],
     );
     for (run, state) in runs.iter().zip(states(runs)) {
@@ -168,13 +250,149 @@ pub fn table(runs: &[RecordedRun]) -> Table {
     table
 }
 
+/// The conditions as rows of results.
+fn rows(all: &[Condition<'_>]) -> Vec<table::Row> {
+    let of = |(i, one): (usize, &Condition<'_>)| -> Vec<table::Run> {
+        // Rows of the same further labels are compared with the first of them.
+        let labels = vec![i.to_string(), one.base.unwrap_or(i).to_string()];
+        let run =
+            |run: &&RecordedRun| table::Run { labels: labels.clone(), result: run.summary.clone() };
+        one.runs.iter().map(run).collect()
+    };
+    table::rows(&all.iter().enumerate().flat_map(of).collect::<Vec<_>>())
+}
+
+/// What came of each condition, as `exmy train` prints it.
+fn results(all: &[Condition<'_>], rows: &[table::Row], gaps: &[Option<Gap>], unit: &str) -> Table {
+    let several = rows.iter().any(|row| row.runs > 1);
+    let compared = gaps.iter().any(Option::is_some);
+    let heads = [
+        ("recipe", true),
+        ("seeds", several),
+        ("steps", true),
+        ("train loss", true),
+        ("val loss", true),
+        ("deviation", several),
+        ("gap, %", compared),
+        ("95 % interval, %", compared && several),
+        ("tokens/s", true),
+        ("state", true),
+    ];
+    let caption = format!(
+        "losses in {unit}; gap: validation loss above that of the recipe that is compared with; deviation: \
+         standard deviation of the validation loss over seeds; tokens/s: of training steps, on the machine \
+         that trained them"
+    );
+    let heads_shown: Vec<&str> = heads.iter().filter(|head| head.1).map(|head| head.0).collect();
+    let mut table = Table::new(caption, &heads_shown);
+    for ((one, row), gap) in all.iter().zip(rows).zip(gaps) {
+        let of = |x: Option<f64>| x.map_or_else(|| "-".to_owned(), |x| format!("{x:.4}"));
+        let steps = one.runs.iter().map(|run| run.metrics.last().map_or(0, |line| line.step));
+        let (low, high) = (steps.clone().min().unwrap_or(0), steps.max().unwrap_or(0));
+        let tokens: u64 =
+            one.runs.iter().map(|run| run.metrics.last().map_or(0, |line| line.tokens)).sum();
+        let time = seconds(one.runs.iter().map(|run| run.folder.clone()));
+        let interval = gap.as_ref().and_then(|gap| gap.interval);
+        let cells = [
+            one.name.clone(),
+            row.runs.to_string(),
+            if low == high { low.to_string() } else { format!("{low} to {high}") },
+            of(row.train_loss),
+            of(row.val_loss),
+            of(row.spread),
+            gap.as_ref().map_or_else(|| "-".into(), |gap| format!("{:+.2}", gap.percent)),
+            interval.map_or_else(|| "-".into(), |i| format!("{:+.2} to {:+.2}", i.low, i.high)),
+            if time > 0.0 { format!("{:.0}", tokens as f64 / time) } else { "-".into() },
+            state(row),
+        ];
+        table.row(cells.into_iter().zip(heads).filter(|(_, head)| head.1).map(|(cell, _)| cell));
+    }
+    table
+}
+
+/// Where the runs of a condition stand.
+fn state(row: &table::Row) -> String {
+    let of = |count: usize, what: &str| match (count, row.runs) {
+        (0, _) => None,
+        (count, runs) if count == runs => Some(what.to_owned()),
+        (count, _) => Some(format!("{count} {what}")),
+    };
+    let ended = row.diverged.map(|(step, count)| match row.runs {
+        1 => format!("diverged at {step}"),
+        runs => format!("{count} of {runs} diverged, the first at {step}"),
+    });
+    let complete = row.runs - row.unfinished - row.diverged.map_or(0, |(_, count)| count);
+    let words = [of(complete, "complete"), ended, of(row.unfinished, "not complete")];
+    words.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+/// What happened in runs: changes of the recipe, divergence.
+fn events(runs: &[RecordedRun]) -> Option<Table> {
+    let mut table = Table::new("events", &["run", "step", "what happened"]);
+    for run in runs {
+        for line in &run.metrics {
+            for event in &line.events {
+                table.row([run.name.clone(), line.step.to_string(), event.to_string()]);
+            }
+        }
+    }
+    (!table.rows.is_empty()).then_some(table)
+}
+
+/// In which formats linear layers multiplied, and from which step on.
+fn multiplications(runs: &[RecordedRun]) -> Option<Table> {
+    let head = ["recipe", "from step", "share of the multiplications of linear layers"];
+    let mut table = Table::new("formats in which linear layers multiply", &head);
+    for summary in runs.iter().filter_map(|run| run.summary.as_ref()) {
+        for span in &summary.precision {
+            let row = vec![summary.recipe.clone(), span.from.to_string(), span.to_string()];
+            if !table.rows.contains(&row) {
+                table.rows.push(row);
+            }
+        }
+    }
+    (!table.rows.is_empty()).then_some(table)
+}
+
 /// What a reader of a [`page`] of these runs is to know: in what they differ in addition to recipe and seed.
 pub fn remarks(runs: &[RecordedRun]) -> Vec<String> {
     unlike(&runs.iter().collect::<Vec<_>>()).into_iter().collect()
 }
 
-/// A page of everything that some runs have recorded; `left_out` says which others cannot be read, and why,
-/// `provenance` how the page is made.
+/// What a quantity is called as a heading.
+fn heading(quantity: &str) -> String {
+    match quantity {
+        "loss" => "Training loss".to_owned(),
+        "val_loss" => "Validation loss".to_owned(),
+        "grad_norm" => "Gradient norm".to_owned(),
+        "lr" => "Learning rate".to_owned(),
+        probe => format!("Probe {probe}"),
+    }
+}
+
+/// Why a quantity is not drawn: it is the same everywhere.
+fn not_drawn(name: &str, all: &[Condition<'_>]) -> Result<Option<String>> {
+    let curves = all.iter().map(|one| one.curves(name)).collect::<Result<Vec<_>>>()?;
+    let curves: Vec<Curves> = curves.into_iter().filter(|one| !one.seeds.is_empty()).collect();
+    let what = heading(name);
+    if let Some(value) = comparison::constant(&curves) {
+        return Ok(Some(format!("{what} is {value} in all runs at all steps.")));
+    }
+    let points =
+        |one: &Curves| one.seeds.iter().map(|(_, points)| points.clone()).collect::<Vec<_>>();
+    let each: Vec<_> = curves.iter().flat_map(points).collect();
+    let longest = each.iter().max_by_key(|points| points.len());
+    let same = longest.is_some_and(|long| each.iter().all(|points| long.starts_with(points)));
+    let (low, high) = each
+        .iter()
+        .flatten()
+        .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), p| (low.min(p.1), high.max(p.1)));
+    Ok((same && each.len() > 1)
+        .then(|| format!("{what} is the same in all runs, from {low:.2e} to {high:.2e}.")))
+}
+
+/// A page of everything that some runs have recorded: the answer, the table, the pictures, and folded away how
+/// it came about. `left_out` says which others cannot be read, and why, `provenance` how the page is made.
 ///
 /// # Errors
 /// If a file cannot be read.
@@ -185,35 +403,69 @@ pub fn page(
     provenance: &Provenance,
 ) -> Result<Page> {
     let mut page = Page::new(title).made_by(MAKER);
-    let all: Vec<&RecordedRun> = runs.iter().collect();
-    shared(&all).iter().for_each(|conditions| page.soft(conditions));
+    let all = conditions(runs);
+    let rows = rows(&all);
+    let gaps: Vec<Option<Gap>> =
+        all.iter().zip(&rows).map(|(one, row)| Gap::of(one, &all, row)).collect();
+    let refs: Vec<&RecordedRun> = runs.iter().collect();
+    let units_differ = differ(runs.iter().map(|run| run.config.model.loss_unit()));
+    let unit = match runs.first() {
+        Some(first) if !units_differ => first.config.model.loss_unit(),
+        _ => "the unit of each model",
+    };
+    page.answer(&answer::answer(&all, &rows, &gaps, unit).join(" "));
+    if let Some(reference) = reference(&refs) {
+        page.soft(&format!(
+            "The language itself has {reference:.4} nats per byte of validation text."
+        ));
+    }
+    shared(&refs).iter().for_each(|conditions| page.soft(conditions));
     remarks(runs).iter().for_each(|remark| page.soft(&format!("Note that {remark}.")));
-    page.table(&table(runs));
+    page.heading("results", "Results", "");
+    page.table(&results(&all, &rows, &gaps, unit), Numbers::Inside("results"));
+    events(runs).iter().for_each(|events| page.table(events, Numbers::Inside("events")));
     if let [one] = left_out {
         page.soft(&format!("A run that cannot be read is left out: {one}."));
     } else if !left_out.is_empty() {
         let (count, all) = (left_out.len(), left_out.join("; "));
         page.soft(&format!("{count} runs that cannot be read are left out: {all}."));
     }
-    if runs.len() > MOST {
+    if all.len() > MOST {
         page.soft(&format!(
-            "Each picture has the first {MOST} of the {} runs that have recorded what it shows.",
-            runs.len()
+            "Each picture has the first {MOST} of the {} conditions that have recorded what it shows.",
+            all.len()
         ));
     }
-    if differ(runs.iter().map(|run| run.config.model.loss_unit())) {
+    if units_differ {
         page.soft("The runs are of models with losses of different kinds; do not compare these.");
     }
-    let recorded = recorded(runs)?;
+    let recorded = recorded(&all)?;
+    let mut same = Vec::new();
+    page.heading("pictures", "Pictures", "");
     for name in quantities(&recorded) {
-        page.heading(&name, &name, "");
-        let title = format!("{name} by run");
-        let picture = draw(&title, std::slice::from_ref(&name), runs, &recorded)?;
-        page.picture(&picture.figure.to_svg());
+        if let Some(why) = not_drawn(&name, &all)? {
+            same.push(why);
+            continue;
+        }
+        let picture = draw(&heading(&name), std::slice::from_ref(&name), runs, &all, &recorded)?;
+        page.figure_of(&name, &picture.figure, Numbers::Inside(&name.replace('/', "-")));
     }
-    page.heading("configurations", "Configurations", "");
+    if !same.is_empty() {
+        page.heading("same", "Not drawn", "");
+        page.text(&same.join(" "));
+    }
+    page.heading("methods", "Runs and methods", "");
+    page.text(METHODS);
+    page.folded_part("each run", |page| {
+        page.table(&table_of_runs(runs), Numbers::Inside("runs"));
+    });
+    if let Some(table) = multiplications(runs) {
+        page.folded_part("formats in which linear layers multiply", |page| {
+            page.table(&table, Numbers::Inside("formats"));
+        });
+    }
     for run in runs {
-        page.folded(&run.name, &run.config.to_toml());
+        page.folded(&format!("configuration of {}", run.name), &run.config.to_toml());
     }
     let made = format!(
         "{} runs, {:.1} minutes of training steps added up over threads, wherever they were trained.",
@@ -223,3 +475,9 @@ pub fn page(
     provenance.section(&mut page, "", &[made]);
     Ok(page)
 }
+
+/// How the numbers of a page come about.
+const METHODS: &str = "Runs of one seed begin with the same weights and see the same batches, so differences are \
+    taken seed by seed, at the same step. Lines are means over seeds, bands go from the lowest seed to the \
+    highest. Training losses and gradient norms are averaged over up to a thirtieth of the run. Intervals are \
+    Student's t of the gaps of the seeds. The vertical axes show the last nine tenths of the steps.";

@@ -1,36 +1,26 @@
-//! A report as one HTML page that stands alone: pictures, tables and sentences, readable offline on a phone
-//! and on a desktop.
+//! A report as one HTML page that stands alone: the answer, pictures, tables and sentences, readable offline
+//! on a phone, on a desktop and on paper.
 //!
-//! No scripts, no fonts, no links to other places; wide tables scroll inside their frame, so the page never
-//! does; colours follow the reader's dark mode, as those of the [pictures](crate::plot) do.
+//! Nothing is asked for from elsewhere, which the page's own policy forbids; links lead to papers, to files
+//! beside the page and within it. A script of the page's own shows values under the pointer, and without it
+//! everything is there to read. Wide tables scroll inside their frame, so the page never does; colours follow
+//! the reader's dark mode, as those of the [pictures](crate::plot) do.
 
-use crate::finding::{Findings, Part, Table, Verdict};
+use crate::finding::{Part, Table, Verdict};
+use crate::plot;
 use exmy::shown::printable_lines;
 use std::fmt::Write;
 
-/// Colours and measures; widths are those of a column of text.
-const STYLE: &str = "\
-:root{color-scheme:light dark;--ink:#1b1f24;--soft:#57606a;--line:#d0d7de;--back:#fff;--pale:#f6f8fa;\
---good:#1a7f37;--bad:#b42318;--none:#8a6100}\
-@media(prefers-color-scheme:dark){:root{--ink:#e6edf3;--soft:#9aa4af;--line:#3d444d;--back:#0d1117;\
---pale:#161b22;--good:#4ac26b;--bad:#ff7b72;--none:#d9a520}}\
-*{box-sizing:border-box}\
-body{margin:0;background:var(--back);color:var(--ink);font:16px/1.5 system-ui,sans-serif}\
-main{max-width:1080px;margin:0 auto;padding:1rem}\
-h1{font-size:1.6rem;line-height:1.2;overflow-wrap:anywhere}\
-h2{font-size:1.25rem;margin:2.5rem 0 .25rem;border-top:1px solid var(--line);padding-top:1rem}\
-p{max-width:72ch;overflow-wrap:anywhere}.soft{color:var(--soft);font-size:.9rem}\
-.verdict{border-left:4px solid var(--none);padding:.25rem .75rem;background:var(--pale);max-width:100%;\
-overflow-wrap:anywhere}.verdict p{margin:0}.verdict ul{margin:.25rem 0;padding-left:1.2rem;max-width:72ch}\
-.reproduced{border-color:var(--good)}.contradicted{border-color:var(--bad)}.shown{border-color:var(--line)}\
-.wide{overflow-x:auto;max-width:100%}\
-table{border-collapse:collapse;font-size:.9rem}figure{margin:1rem 0}\
-figcaption{font-size:.9rem;color:var(--soft);padding:.25rem 0;max-width:72ch}\
-th,td{padding:.25rem .6rem;border-bottom:1px solid var(--line);text-align:right;white-space:nowrap}\
-th:first-child,td:first-child,.w{text-align:left}\
-svg.exmy{display:block;height:auto;margin:1rem 0;max-width:800px!important}\
-pre{overflow-x:auto;background:var(--pale);padding:.75rem;font-size:.85rem}\
-a{color:inherit}nav ul{padding-left:1.2rem}details{margin:.5rem 0}summary{cursor:pointer}";
+/// Colours and measures.
+const STYLE: &str = include_str!("page/page.css");
+/// Values under the pointer, zoom, lines that can be hidden, sortable tables: everything that the page shows
+/// stands there without it.
+const SCRIPT: &str = include_str!("page/page.js");
+/// What a page may ask for: nothing from elsewhere. Who serves it may let it ask the place it came from.
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; \
+                      connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'";
+/// The most rows of the numbers of a picture that stand in the page itself.
+const ROWS: usize = 200;
 
 /// Text as HTML shows it.
 fn escape(text: &str) -> String {
@@ -38,19 +28,92 @@ fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
+/// Text as HTML shows it, in which papers of arXiv are links.
+fn linked(text: &str) -> String {
+    let mut out = String::new();
+    let text = escape(text);
+    let mut rest = text.as_str();
+    while let Some(at) = rest.find("arXiv") {
+        let (before, found) = rest.split_at(at);
+        let number = found["arXiv".len()..].trim_start_matches([':', ' ']);
+        let is_part = |c: char| c.is_ascii_digit() || c == '.';
+        let end = number.find(|c| !is_part(c)).unwrap_or(number.len());
+        let name = number[..end].trim_end_matches('.');
+        let shown = &found[..found.len() - number.len() + name.len()];
+        out += before;
+        match name.split_once('.') {
+            Some((year, paper)) if year.len() == 4 && paper.len() >= 4 => {
+                let _ = write!(out, "<a href=\"https://arxiv.org/abs/{name}\">{shown}</a>");
+            }
+            _ => out += shown,
+        }
+        rest = &found[shown.len()..];
+    }
+    out + rest
+}
+
+/// Text as the address of a file that the page itself holds.
+fn data_address(text: &str) -> String {
+    let mut out = "data:text/csv;charset=utf-8,".to_owned();
+    for byte in text.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b',' | b':' => {
+                out.push(char::from(byte));
+            }
+            _ => drop(write!(out, "%{byte:02X}")),
+        }
+    }
+    out
+}
+
+/// Where the numbers of a picture or table are to be had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Numbers<'a> {
+    /// In the page itself, to be saved under this name, without ending.
+    Inside(&'a str),
+    /// In a file beside the page, whose path this is without ending: a table in `.csv`, a picture in `.svg` and
+    /// its numbers in `-values.csv`.
+    Beside(&'a str),
+}
+
+/// A link to a file that the page itself holds.
+fn saved(name: &str, address: &str) -> String {
+    format!("<a download=\"{}\" href=\"{address}\">CSV</a>", escape(name))
+}
+
+/// A link to a file beside the page.
+fn beside(path: &str, ending: &str) -> String {
+    format!("<a href=\"{}.{ending}\">{}</a>", escape(path), ending.to_uppercase())
+}
+
 /// A page that is being written.
 #[derive(Clone, Debug)]
 pub struct Page {
     title: String,
     maker: &'static str,
+    answer: String,
     contents: String,
     body: String,
+    /// Whether the pictures and tables to come stand next to those before them.
+    grid: bool,
+}
+
+/// How a word for a verdict is coloured.
+fn badge(verdict: &Verdict) -> String {
+    let class = match verdict {
+        Verdict::Reproduced(_) => "reproduced",
+        Verdict::NotSeen(_) | Verdict::Untested(_) => "not-seen",
+        Verdict::Contradicted(_) => "contradicted",
+        Verdict::Shown(_) | Verdict::NotRun(_) => "shown",
+    };
+    format!("<span class=\"badge {class}\">{}</span>", verdict.word())
 }
 
 impl Page {
     /// An empty page.
     pub fn new(title: &str) -> Self {
-        Self { title: title.to_owned(), maker: "", contents: String::new(), body: String::new() }
+        let (answer, contents, body) = (String::new(), String::new(), String::new());
+        Self { title: title.to_owned(), maker: "", answer, contents, body, grid: false }
     }
 
     /// The same, whose head says what made it.
@@ -58,29 +121,81 @@ impl Page {
         Self { maker, ..self }
     }
 
+    /// Says what the page comes to, in a sentence or two, above everything else.
+    pub fn answer(&mut self, text: &str) {
+        if !text.is_empty() {
+            self.answer = format!("<p class=\"answer\">{}</p>\n", escape(text));
+        }
+    }
+
     /// Adds a heading that the contents lead to, with a remark there.
     pub fn heading(&mut self, id: &str, title: &str, remark: &str) {
-        let (id, title) = (escape(id), escape(title));
-        let _ = writeln!(self.body, "{}{title}</h2>", Self::anchor(&id));
         let remark = match remark {
             "" => String::new(),
             remark => format!(" <span class=\"soft\">{}</span>", escape(remark)),
         };
+        self.headed(id, title, &remark);
+    }
+
+    /// Adds a heading that the contents lead to, with the verdict there.
+    pub fn heading_of(&mut self, id: &str, title: &str, verdict: &Verdict) {
+        self.headed(id, title, &format!(" {}", badge(verdict)));
+    }
+
+    fn headed(&mut self, id: &str, title: &str, remark: &str) {
+        self.close();
+        self.up();
+        let (id, title) = (escape(id), escape(title));
+        let _ = writeln!(self.body, "{}{title}</h2>", Self::anchor(&id));
         let _ = writeln!(self.contents, "<li><a href=\"#{id}\">{title}</a>{remark}</li>");
+    }
+
+    /// Ends a section, if one was begun.
+    fn up(&mut self) {
+        if !self.contents.is_empty() {
+            self.body.push_str("<p class=\"up\"><a href=\"#top\">back to the top</a></p>\n");
+        }
+    }
+
+    /// Lets pictures and tables stand next to each other.
+    fn open(&mut self) {
+        if !self.grid {
+            self.body.push_str("<div class=\"grid\">\n");
+            self.grid = true;
+        }
+    }
+
+    fn close(&mut self) {
+        if self.grid {
+            self.body.push_str("</div>\n");
+            self.grid = false;
+        }
     }
 
     /// Adds a paragraph.
     pub fn text(&mut self, text: &str) {
-        let _ = writeln!(self.body, "<p>{}</p>", escape(text));
+        self.close();
+        let _ = writeln!(self.body, "<p>{}</p>", linked(text));
     }
 
     /// Adds a paragraph in a quieter voice.
     pub fn soft(&mut self, text: &str) {
-        let _ = writeln!(self.body, "<p class=\"soft\">{}</p>", escape(text));
+        self.close();
+        let _ = writeln!(self.body, "<p class=\"soft\">{}</p>", linked(text));
+    }
+
+    /// Adds a paragraph of links: where each leads, and its words.
+    pub fn links(&mut self, links: &[(String, String)]) {
+        self.close();
+        let link = |(to, words): &(String, String)| {
+            format!("<a href=\"{}\">{}</a>", escape(to), escape(words))
+        };
+        let links: Vec<String> = links.iter().map(link).collect();
+        let _ = writeln!(self.body, "<p class=\"soft\">{}</p>", links.join(" · "));
     }
 
     /// Adds a table.
-    pub fn table(&mut self, table: &Table) {
+    pub fn table(&mut self, table: &Table, numbers: Numbers<'_>) {
         // Columns of words begin where their heads do, numbers end there.
         let is_word = |cell: &String| {
             cell.len() > 1 && !cell.starts_with(|c: char| "+-.0123456789".contains(c))
@@ -92,16 +207,30 @@ impl Page {
             })
             .collect();
         let cells = |cells: &[String], tag: &str| -> String {
-            let class = |j: usize| if words.get(j) == Some(&true) { " class=\"w\"" } else { "" };
+            let class = |j: usize, cell: &str| match (words.get(j), cell.chars().count() > 60) {
+                (Some(true), true) => " class=\"w long\"",
+                (Some(true), false) => " class=\"w\"",
+                _ => "",
+            };
             let cell = |(j, cell): (usize, &String)| {
-                format!("<{tag}{}>{}</{tag}>", class(j), escape(cell))
+                let scope = if tag == "th" { " scope=\"col\"" } else { "" };
+                format!("<{tag}{scope}{}>{}</{tag}>", class(j, cell), escape(cell))
             };
             cells.iter().enumerate().map(cell).collect()
         };
+        self.open();
+        let is_wide =
+            table.header.len() > 6 || table.rows.iter().any(|row| row.iter().any(|c| c.len() > 60));
+        let (class, caption) =
+            (if is_wide { " class=\"all\"" } else { "" }, escape(&table.caption));
+        let csv = match numbers {
+            Numbers::Inside(name) => saved(&format!("{name}.csv"), &data_address(&table.csv())),
+            Numbers::Beside(path) => beside(path, "csv"),
+        };
         let _ = writeln!(
             self.body,
-            "<figure><figcaption>{}</figcaption><div class=\"wide\" tabindex=\"0\"><table>",
-            escape(&table.caption)
+            "<figure{class}><figcaption>{caption} {csv}</figcaption><div class=\"wide\" tabindex=\"0\" \
+             role=\"group\" aria-label=\"{caption}\"><table>"
         );
         let _ =
             writeln!(self.body, "<thead><tr>{}</tr></thead><tbody>", cells(&table.header, "th"));
@@ -111,47 +240,105 @@ impl Page {
         self.body.push_str("</tbody></table></div></figure>\n");
     }
 
-    /// Adds a picture.
+    /// Adds a picture as it stands.
     pub fn picture(&mut self, svg: &str) {
-        let _ = writeln!(self.body, "{svg}");
+        self.open();
+        let _ = writeln!(self.body, "<figure>{svg}</figure>");
+    }
+
+    /// Adds a picture with its numbers.
+    pub fn figure(&mut self, figure: &plot::Figure, numbers: Numbers<'_>) {
+        self.figure_at("", figure, numbers);
+    }
+
+    /// The same, which the contents lead to.
+    pub fn figure_of(&mut self, id: &str, figure: &plot::Figure, numbers: Numbers<'_>) {
+        let (id, title) = (escape(id), escape(figure.title()));
+        let _ = writeln!(self.contents, "<li><a href=\"#{id}\">{title}</a></li>");
+        self.figure_at(&format!(" id=\"{id}\""), figure, numbers);
+    }
+
+    fn figure_at(&mut self, id: &str, figure: &plot::Figure, numbers: Numbers<'_>) {
+        self.open();
+        let links = match numbers {
+            Numbers::Inside(name) => {
+                saved(&format!("{name}.csv"), &data_address(&figure.to_csv(ROWS)))
+            }
+            Numbers::Beside(path) => {
+                beside(&format!("{path}-values"), "csv") + " · " + &beside(path, "svg")
+            }
+        };
+        let svg = figure.to_svg();
+        let _ = writeln!(
+            self.body,
+            "<figure{id}>{}<figcaption>{links}</figcaption></figure>",
+            svg.trim_end()
+        );
+    }
+
+    /// Adds text as it stands, below some words about it.
+    pub fn as_it_stands(&mut self, about: &str, text: &str) {
+        let _ = writeln!(
+            self.body,
+            "<p>{}</p><pre tabindex=\"0\">{}</pre>",
+            escape(about),
+            escape(text)
+        );
     }
 
     /// Adds text as it stands, folded away under a summary.
     pub fn folded(&mut self, summary: &str, text: &str) {
+        self.close();
         let (summary, text) = (escape(summary), escape(text));
-        let _ =
-            writeln!(self.body, "<details><summary>{summary}</summary><pre>{text}</pre></details>");
+        let _ = writeln!(
+            self.body,
+            "<details><summary>{summary}</summary><pre tabindex=\"0\">{text}</pre></details>"
+        );
     }
 
-    /// Adds what a figure says about its claim.
-    pub fn verdict(&mut self, verdict: &Verdict) {
-        let class = match verdict {
-            Verdict::Reproduced(_) => "reproduced",
-            Verdict::NotSeen(_) | Verdict::Untested(_) => "not-seen",
-            Verdict::Contradicted(_) => "contradicted",
-            Verdict::Shown(_) | Verdict::NotRun(_) => "shown",
-        };
-        let (word, clauses) = (verdict.word(), verdict.reason().split("; "));
-        // Several findings read better one below the other.
-        let said = match clauses.clone().count() {
-            0..3 => format!("<p><strong>{word}</strong>: {}</p>", escape(verdict.reason())),
-            _ => {
-                let items: String =
-                    clauses.map(|clause| format!("<li>{}</li>", escape(clause))).collect();
-                format!("<p><strong>{word}</strong></p><ul>{items}</ul>")
+    /// Adds what `part` adds, folded away under a summary.
+    pub fn folded_part(&mut self, summary: &str, part: impl FnOnce(&mut Self)) {
+        self.close();
+        let _ = writeln!(self.body, "<details><summary>{}</summary>", escape(summary));
+        part(self);
+        self.close();
+        self.body.push_str("</details>\n");
+    }
+
+    /// Adds what a figure says about its claim, and about each part of it.
+    pub fn verdict(&mut self, verdict: &Verdict, parts: &[Verdict]) {
+        self.close();
+        let item = |one: &Verdict| format!("<li>{} {}</li>", badge(one), linked(one.reason()));
+        let _ = match parts {
+            [] | [_] => {
+                writeln!(self.body, "<p>{} {}</p>", badge(verdict), linked(verdict.reason()))
+            }
+            parts => {
+                let items: String = parts.iter().map(item).collect();
+                let sentence = Verdict::summary(parts);
+                writeln!(
+                    self.body,
+                    "<p>{} {sentence}</p><ul class=\"parts\">{items}</ul>",
+                    badge(verdict)
+                )
             }
         };
-        let _ = writeln!(self.body, "<div class=\"verdict {class}\">{said}</div>");
     }
 
-    /// Adds the parts of a figure after its verdict.
-    pub fn findings(&mut self, findings: &Findings) {
-        self.verdict(&findings.verdict);
-        for part in &findings.parts {
+    /// Adds what a figure shows, with files that are called `stem`, a dash and a number.
+    pub fn parts(&mut self, parts: &[Part], stem: &str) {
+        let (mut pictures, mut tables) = (0, 0);
+        for part in parts {
             match part {
                 Part::Text(text) => self.text(text),
-                Part::Picture(figure) => self.picture(&figure.to_svg()),
-                Part::Table(table) => self.table(table),
+                Part::Picture(figure) => {
+                    pictures += 1;
+                    self.figure(figure, Numbers::Beside(&format!("figures/{stem}-{pictures}")));
+                }
+                Part::Table(table) => {
+                    tables += 1;
+                    self.table(table, Numbers::Beside(&format!("tables/{stem}-{tables}")));
+                }
             }
         }
     }
@@ -178,12 +365,20 @@ impl Page {
             "" => String::new(),
             maker => Self::mark(maker) + "\n",
         };
-        let Self { contents, body, .. } = self;
+        let end = {
+            let mut end = Self { body: String::new(), ..self.clone() };
+            end.close();
+            end.up();
+            end.body
+        };
+        let Self { answer, contents, body, .. } = self;
         format!(
             "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-             {mark}{tag}<style>{STYLE}</style></head>\n<body><main><h1>{title}</h1>\n\
-             <nav><ul>\n{contents}</ul></nav>\n{body}</main></body></html>\n"
+             <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
+             {mark}{tag}<style>{STYLE}</style></head>\n<body id=\"top\"><main><h1>{title}</h1>\n\
+             {answer}<nav aria-label=\"contents\"><ul>\n{contents}</ul></nav>\n{body}{end}</main>\n\
+             <script>{SCRIPT}</script></body></html>\n"
         )
     }
 }
@@ -196,33 +391,56 @@ mod tests {
     #[test]
     fn a_page_stands_alone_and_escapes_what_it_shows() {
         let mut page = Page::new("Bits & <blocks>");
-        page.heading("BR-1", "Seeds <1>", "reproduced");
+        page.answer("1 < 2");
+        page.heading_of("BR-1", "Seeds <1>", &Verdict::Reproduced(String::new()));
         let mut table = Table::new("a < b", &["x"]);
         table.row(["<script>".into()]);
-        page.findings(&Findings {
-            verdict: Verdict::NotSeen("0 of 20 \"diverged\"".into()),
-            parts: vec![
-                Part::Text("1 < 2".into()),
-                Part::Picture(
-                    plot::Figure::new("loss").panel(plot::Panel::new(plot::Axis::linear("y"))),
-                ),
-                Part::Table(table),
+        let picture = plot::Figure::new("loss").panel(plot::Panel::new(plot::Axis::linear("y")));
+        page.verdict(&Verdict::NotSeen("0 of 20 \"diverged\"".into()), &[]);
+        page.parts(
+            &[
+                Part::Text("1 < 2, after arXiv 2405.18710, arXiv:1.2 and arXiv".into()),
+                Part::Picture(picture),
+                Part::Table(table.clone()),
             ],
-        });
-        page.verdict(&Verdict::Shown("1 < 2; a; b".into()));
+            "BR-1",
+        );
+        let parts = [Verdict::Reproduced("1 < 2".into()), Verdict::Contradicted("a".into())];
+        page.verdict(&Verdict::Contradicted("1 < 2; a".into()), &parts);
         page.folded("config", "a = \"b\"");
         page.text("\u{1b}[31m\u{202e}");
+        page.table(&table, Numbers::Inside("own"));
         let html = page.to_html();
         assert!(html.contains("Bits &amp; &lt;blocks&gt;") && html.contains("href=\"#BR-1\""));
         assert!(html.contains("<p>\\u{1b}[31m\\u{202e}</p>"));
-        assert!(html.contains("not seen at this scale") && html.contains("&lt;script&gt;"));
-        assert!(html.contains("<strong>not seen at this scale</strong>: 0 of 20"));
-        assert!(html.contains("<ul><li>1 &lt; 2</li><li>a</li><li>b</li></ul>"));
-        assert!(html.contains("<svg") && !html.contains("<script"));
-        // Nothing is asked for from elsewhere; the name space of SVG is a name.
-        let without = html.replace("http://www.w3.org/2000/svg", "");
+        assert!(html.contains("not seen at this scale</span> 0 of 20"));
+        assert!(html.contains("contradicted</span> 1 of 2 parts reproduced, 1 contradicted.</p>"));
+        assert!(html.contains("<li><span class=\"badge contradicted\">contradicted</span> a</li>"));
+        let link = "after <a href=\"https://arxiv.org/abs/2405.18710\">arXiv 2405.18710</a>, arXiv:1.2 and arXiv<";
+        assert!(html.contains(link), "{html}");
         assert!(
-            !without.contains("http") && !without.contains("src=") && !without.contains("@import")
+            html.contains("href=\"figures/BR-1-1.svg\"")
+                && html.contains("href=\"tables/BR-1-1.csv\"")
         );
+        assert!(html.contains(
+            "download=\"own.csv\" href=\"data:text/csv;charset=utf-8,x%0A%3Cscript%3E%0A\""
+        ));
+        assert_eq!(html.matches("<div class=\"grid\">").count(), 2);
+        // Of scripts there is that of the page, and nothing is asked for from elsewhere; the name space of
+        // SVG is a name, a link waits for the reader.
+        assert!(html.contains("<svg") && html.matches("<script").count() == 1);
+        let without =
+            html.replace("http://www.w3.org/2000/svg", "").replace("https://arxiv.org/abs/", "");
+        assert!(!without.contains("http:") && !without.contains("https:"));
+        assert!(
+            !without.contains("src=") && !without.contains("@import") && !without.contains("url(")
+        );
+    }
+
+    /// The script is read by everyone who gets a page.
+    #[test]
+    fn the_script_is_small() {
+        assert!(SCRIPT.len() <= 15 * 1024, "{} bytes", SCRIPT.len());
+        assert!(!SCRIPT.contains("</script") && !STYLE.contains("</style"));
     }
 }

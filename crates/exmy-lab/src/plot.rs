@@ -63,6 +63,7 @@ pub struct Figure {
     x: Axis,
     panels: Vec<Panel>,
     tokens: Option<u64>,
+    order: Vec<String>,
 }
 
 impl Figure {
@@ -74,7 +75,13 @@ impl Figure {
             x: Axis::linear(""),
             panels: Vec::new(),
             tokens: None,
+            order: Vec::new(),
         }
+    }
+
+    /// The title.
+    pub(crate) fn title(&self) -> &str {
+        &self.title
     }
 
     /// A second, quieter line: the conditions under which the numbers were made.
@@ -95,6 +102,14 @@ impl Figure {
     #[must_use]
     pub fn tokens(mut self, count: u64) -> Self {
         self.tokens = Some(count);
+        self
+    }
+
+    /// Names in the order in which colours are given to them, so that a name has the same one in every picture
+    /// of a page; those that are not among them follow.
+    #[must_use]
+    pub fn order(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.order = names.into_iter().map(Into::into).collect();
         self
     }
 

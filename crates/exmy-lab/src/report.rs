@@ -3,7 +3,7 @@
 //! ```text
 //! DIR/manifest.json        what the page shows: the study, the scale, the figures
 //! DIR/report.html          everything, in one page that stands alone
-//! DIR/figures/ID-N.svg     its pictures
+//! DIR/figures/ID-N.svg     its pictures, and as ID-N-values.csv their numbers
 //! DIR/tables/ID-N.csv      its tables
 //! DIR/plan.toml            the runs: for each its name and its configuration
 //! ```
@@ -79,10 +79,13 @@ fn standing(paper: &Paper, out: &Path, html: &Path) -> Result<Option<Shown>> {
     }
 }
 
+/// How the name of a file ends that has the numbers of a picture.
+const VALUES: &str = "-values";
+
 /// Files in a report's folder with the names of a figure's pictures and tables.
 fn files_of(id: &str, out: &Path) -> Vec<PathBuf> {
     let mut all = Vec::new();
-    for (folder, extension) in [("figures", "svg"), ("tables", "csv")] {
+    for (folder, extension) in [("figures", "svg"), ("figures", "csv"), ("tables", "csv")] {
         for entry in fs::read_dir(out.join(folder)).into_iter().flatten().flatten() {
             let name = entry.file_name();
             let Some(stem) = name.to_str().and_then(|name| {
@@ -90,6 +93,7 @@ fn files_of(id: &str, out: &Path) -> Vec<PathBuf> {
             }) else {
                 continue;
             };
+            let stem = if folder == "figures" { stem.trim_end_matches(VALUES) } else { stem };
             let is_number = stem.parse::<u32>().is_ok_and(|number| number.to_string() == stem);
             if is_number || extension == "csv" && stem == "runs" {
                 all.push(entry.path());
@@ -189,10 +193,75 @@ pub fn find(
             let reason = findings.verdict.reason();
             findings.verdict =
                 Verdict::Shown(format!("runs of this scale judge nothing; {reason}"));
+            findings.judged.clear();
         }
         all.push(findings);
     }
     Ok(Some(all))
+}
+
+/// What a report comes to: how many of the claims are what.
+fn answer(found: &[Findings], scale: Scale) -> String {
+    let mut words: Vec<(&str, usize)> = Vec::new();
+    let is_judged = |verdict: &&Verdict| !matches!(verdict, Verdict::Shown(_) | Verdict::NotRun(_));
+    let judged = || found.iter().map(|findings| &findings.verdict).filter(is_judged);
+    for verdict in judged() {
+        match words.iter_mut().find(|(word, _)| *word == verdict.word()) {
+            Some((_, count)) => *count += 1,
+            None => words.push((verdict.word(), 1)),
+        }
+    }
+    let said: Vec<String> = words.iter().map(|(word, count)| format!("{count} {word}")).collect();
+    let not_run = found.iter().filter(|one| matches!(one.verdict, Verdict::NotRun(_))).count();
+    let mut text = match (judged().count(), scale) {
+        (_, Scale::Smoke) => {
+            "Runs of scale smoke only show that everything works: they judge no claim.".to_owned()
+        }
+        (0, _) => "Nothing here is a claim that is judged.".to_owned(),
+        (1, _) => format!("The one claim that was tried: {}.", said.join("")),
+        (count, _) => format!("Of {count} claims that were tried: {}.", said.join(", ")),
+    };
+    if not_run > 0 {
+        text += &format!(
+            " {not_run} of {} figures belong to a larger scale and were not run.",
+            found.len()
+        );
+    }
+    text
+}
+
+/// Links of a report: to its plan, and to reports of other studies that stand where this command writes them.
+fn links(paper: &Paper, scale: Scale, out: &Path) -> Vec<(String, String)> {
+    let mut all =
+        vec![("plan.toml".to_owned(), "all runs and their configurations (TOML)".to_owned())];
+    for other in crate::studies::ALL.iter().filter(|other| other.name != paper.name) {
+        let to = format!("../{}-{scale}/report.html", other.name);
+        if out.join(&to).is_file() {
+            all.push((to, format!("study {}", other.name)));
+        }
+    }
+    all
+}
+
+/// The pictures and tables of a figure as files.
+fn files_to_write(id: &str, parts: &[Part], out: &Path) -> Vec<(PathBuf, String)> {
+    let (mut pictures, mut tables, mut files) = (0, 0, Vec::new());
+    for part in parts {
+        match part {
+            Part::Picture(picture) => {
+                pictures += 1;
+                let named = |end: &str| out.join("figures").join(format!("{id}-{pictures}{end}"));
+                files.push((named(".svg"), picture.to_svg()));
+                files.push((named(&format!("{VALUES}.csv")), picture.to_csv(usize::MAX)));
+            }
+            Part::Table(table) => {
+                tables += 1;
+                files.push((out.join("tables").join(format!("{id}-{tables}.csv")), table.csv()));
+            }
+            Part::Text(_) => {}
+        }
+    }
+    files
 }
 
 /// Writes the report of what some of a paper's figures [found](find) into `out`. Of these figures nothing
@@ -210,50 +279,52 @@ pub fn make(
     provenance: &Provenance,
 ) -> Result<()> {
     let mut page = Page::new(paper.title);
+    page.answer(&answer(found, setting.scale));
     page.soft(paper.source);
     page.text(paper.about);
+    page.links(&links(paper, setting.scale, out));
     let mut files = Vec::new();
-    for (figure, findings) in figures.iter().zip(found) {
+    let (not_run, run): (Vec<_>, Vec<_>) = figures
+        .iter()
+        .zip(found)
+        .partition(|(_, findings)| matches!(findings.verdict, Verdict::NotRun(_)));
+    for (figure, findings) in run {
         let id = figure.id();
-        page.heading(id, &format!("{id}: {}", figure.title()), findings.verdict.word());
-        page.soft(figure.source());
-        page.text(figure.claim());
-        let criterion = figure.criterion();
-        if !criterion.is_empty() {
-            page.text(&criterion);
-        }
-        page.findings(findings);
-        let (mut pictures, mut tables) = (0, 0);
-        for part in &findings.parts {
-            match part {
-                Part::Picture(picture) => {
-                    pictures += 1;
-                    let name = format!("{id}-{pictures}.svg");
-                    files.push((out.join("figures").join(name), picture.to_svg()));
-                }
-                Part::Table(table) => {
-                    tables += 1;
-                    let name = format!("{id}-{tables}.csv");
-                    files.push((out.join("tables").join(name), table.csv()));
-                }
-                Part::Text(_) => {}
-            }
-        }
+        page.heading_of(id, &format!("{id}: {}", figure.title()), &findings.verdict);
+        page.verdict(&findings.verdict, &findings.judged);
+        page.text(&format!("The claim: {}", figure.claim()));
+        page.parts(&findings.parts, id);
+        files.extend(files_to_write(id, &findings.parts, out));
         let own = runs(&[*figure], setting, store)?;
-        if let Some(first) = own.first() {
-            let mut table = Table::new(
-                "runs",
-                &["name", "recipe", "lr", "seed", "steps", "train loss", "val loss", "end"],
-            );
-            for run in &own {
-                table.row(row(run, store)?);
-            }
+        let mut table = Table::new(
+            "runs",
+            &["name", "recipe", "lr", "seed", "steps", "train loss", "val loss", "end"],
+        );
+        for run in &own {
+            table.row(row(run, store)?);
+        }
+        if !own.is_empty() {
             files.push((out.join("tables").join(format!("{id}-runs.csv")), table.csv()));
-            let count = own.len();
-            page.folded(
-                &format!("the first of {count} runs: config.toml"),
-                &first.config.to_toml(),
-            );
+        }
+        page.folded_part("how this was judged, and the runs", |page| {
+            page.soft(figure.source());
+            let criterion = figure.criterion();
+            if !criterion.is_empty() {
+                page.text(&criterion);
+            }
+            if let Some(first) = own.first() {
+                let all =
+                    (format!("tables/{id}-runs.csv"), format!("the {} runs as CSV", own.len()));
+                page.links(&[all]);
+                page.as_it_stands("the configuration of the first run:", &first.config.to_toml());
+            }
+        });
+    }
+    if !not_run.is_empty() {
+        page.heading("not-run", "Not run at this scale", &not_run.len().to_string());
+        for (figure, findings) in not_run {
+            let (id, reason) = (figure.id(), findings.verdict.reason());
+            page.text(&format!("{id}: {}. {} ({reason})", figure.title(), figure.claim()));
         }
     }
     let runs = runs(figures, setting, store)?;

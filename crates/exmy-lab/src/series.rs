@@ -4,7 +4,7 @@ use crate::finding::{Findings, Part, Table};
 use crate::plot::{self, Axis, Band, Intervals, Panel, Series};
 use crate::statistics::{Interval, mean, mean_interval};
 use crate::store::Trained;
-use crate::test_result::{TestResult, verdict};
+use crate::test_result::{self, TestResult};
 use exmy::error::Result;
 use exmy_train::train::probe::{Key, Line};
 
@@ -106,7 +106,7 @@ pub(crate) fn concluded(
     table: Table,
 ) -> Findings {
     let figure = panels.into_iter().fold(figure, plot::Figure::panel);
-    Findings { verdict: verdict(claims), parts: vec![Part::Picture(figure), Part::Table(table)] }
+    test_result::concluded(claims, vec![Part::Picture(figure), Part::Table(table)])
 }
 
 /// A panel over categories: means with their intervals, and the values of the seeds.

@@ -40,7 +40,7 @@ mod tests {
                 if results.points.is_empty() {
                     continue;
                 }
-                assert!(claim.verdict(&results).is_ok(), "{} at {scale}", figure.id);
+                assert!(claim.findings(&results).is_ok(), "{} at {scale}", figure.id);
                 for view in figure.views {
                     assert_eq!(view.draw(&results).map_or(0, |parts| parts.len()).min(1), 1);
                 }

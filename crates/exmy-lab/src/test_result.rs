@@ -3,7 +3,7 @@
 //! Orderings are claimed where the 95 % interval of the paired difference excludes 0, bounds where that of
 //! the mean does not reach them, trends where the test of Mann and Kendall finds them in every seed.
 
-use crate::finding::{Power, Verdict};
+use crate::finding::{Findings, Part, Power, SEEN, Verdict};
 use crate::statistics::{Interval, Trend, mann_kendall, mean, mean_interval, paired_interval};
 
 /// A mean and its interval in words, of figures whose tables have three digits.
@@ -22,6 +22,8 @@ pub(crate) struct TestResult {
     pub(crate) power: Power,
     /// The numbers.
     pub(crate) text: String,
+    /// Of what is asked together, each part; none of a single test, and of several of which one is enough.
+    pub(crate) parts: Vec<TestResult>,
 }
 
 impl TestResult {
@@ -29,12 +31,19 @@ impl TestResult {
     pub(crate) fn of(found: Option<Interval>, text: String) -> Self {
         let holds = found.is_some_and(|gap| gap.low > 0.0);
         let opposite = found.is_some_and(|gap| gap.high < 0.0);
-        Self { holds, opposite, known: found.is_some(), power: Power::NoSize, text }
+        Self {
+            holds,
+            opposite,
+            known: found.is_some(),
+            power: Power::NoSize,
+            text,
+            parts: Vec::new(),
+        }
     }
 
     /// Of what holds or does not, and has no opposite.
     pub(crate) fn either(holds: bool, text: String) -> Self {
-        Self { holds, opposite: false, known: true, power: Power::NoSize, text }
+        Self { holds, opposite: false, known: true, power: Power::NoSize, text, parts: Vec::new() }
     }
 
     /// That `a` is below `b`, pair by pair; `unit` follows the numbers.
@@ -91,9 +100,30 @@ impl TestResult {
         Self { opposite, known: all, ..Self::either(holds, text) }
     }
 
+    /// Its parts; itself where it has none.
+    fn split(&self) -> &[Self] {
+        if self.parts.is_empty() { std::slice::from_ref(self) } else { &self.parts }
+    }
+
+    /// What is said of each part.
+    pub(crate) fn judged(&self) -> Vec<Verdict> {
+        let of = |part: &Self| {
+            let verdict = Verdict::of(part.holds, part.opposite, part.text.clone());
+            match (verdict, part.power) {
+                (Verdict::NotSeen(text), Power::Share(share)) if share >= SEEN => {
+                    Verdict::NotSeen(text)
+                }
+                (Verdict::NotSeen(text), _) => Verdict::Untested(text),
+                (other, _) => other,
+            }
+        };
+        self.parts.iter().map(of).collect()
+    }
+
     /// The opposite claim.
     pub(crate) fn not(self) -> Self {
-        Self { holds: self.opposite, opposite: self.holds, ..self }
+        let parts = self.parts.into_iter().map(Self::not).collect();
+        Self { holds: self.opposite, opposite: self.holds, parts, ..self }
     }
 }
 
@@ -101,6 +131,11 @@ impl TestResult {
 pub(crate) fn verdict(claims: &[TestResult]) -> Verdict {
     let result = every(claims);
     Verdict::of(result.holds && !claims.is_empty(), result.opposite, result.text)
+}
+
+/// What they say of a claim that has each of them as a part, and what is shown of it.
+pub(crate) fn concluded(claims: &[TestResult], parts: Vec<Part>) -> Findings {
+    Findings { judged: every(claims).judged(), ..Findings::of(verdict(claims), parts) }
 }
 
 /// What several say.
@@ -116,6 +151,7 @@ pub(crate) fn all(results: &[TestResult]) -> TestResult {
         known: results.iter().all(|one| one.known),
         power: weakest(results),
         text: joined(results),
+        parts: results.iter().flat_map(TestResult::split).cloned().collect(),
     }
 }
 
@@ -153,6 +189,7 @@ pub(crate) fn any(results: &[TestResult]) -> TestResult {
         known: results.iter().any(|one| one.known),
         power: strongest(results),
         text: joined(results),
+        parts: Vec::new(),
     }
 }
 
@@ -168,6 +205,35 @@ mod tests {
     const HOLDS: (bool, bool) = (true, false);
     const OPPOSITE: (bool, bool) = (false, true);
     const NEITHER: (bool, bool) = (false, false);
+
+    /// A claim whose parts say different things is judged as a whole and part by part.
+    #[test]
+    fn parts_are_judged_one_by_one() {
+        let part = |holds, opposite, power| TestResult {
+            opposite,
+            power,
+            ..TestResult::either(holds, "x".into())
+        };
+        let seen = part(false, false, Power::Share(0.9));
+        let inner = all(&[part(true, false, Power::NoSize), seen]);
+        let whole =
+            every(&[inner, part(false, true, Power::NoSize), part(false, false, Power::NoSize)]);
+        let words = |result: &TestResult| -> Vec<&str> {
+            result.judged().iter().map(Verdict::word).collect()
+        };
+        let untested = "untested at this size";
+        assert_eq!(
+            words(&whole),
+            ["reproduced", "not seen at this scale", "contradicted", untested]
+        );
+        assert_eq!(
+            words(&whole.not())[..3],
+            ["contradicted", "not seen at this scale", "reproduced"]
+        );
+        assert!(words(&any(&[part(true, false, Power::NoSize)])).is_empty());
+        let found = concluded(&[part(true, false, Power::NoSize)], Vec::new());
+        assert_eq!((found.verdict.word(), found.judged.len()), ("reproduced", 1));
+    }
 
     fn word(claims: &[TestResult]) -> &'static str {
         verdict(claims).word()

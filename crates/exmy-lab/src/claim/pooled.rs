@@ -1,7 +1,6 @@
 //! Comparisons of values seed by seed, one value a seed.
 
 use super::{Place, TestResult};
-use crate::finding::Power;
 use crate::grid::GridPoint;
 use crate::measure::{Metric, Pick};
 use crate::statistics::{Interval, Signs, mean, paired_interval, sign_test};
@@ -92,8 +91,7 @@ pub(super) fn result([first, second]: &[Vec<f64>; 2], below: bool, what: String)
         holds,
         opposite,
         known: found.interval.is_some(),
-        power: Power::NoSize,
-        text: format!("{what}: {}", found.words()),
+        ..TestResult::either(false, format!("{what}: {}", found.words()))
     }
 }
 

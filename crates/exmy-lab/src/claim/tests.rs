@@ -29,7 +29,7 @@ fn verdict(claim: Claim, made: impl Fn(&str, &str, u64) -> f64) -> Verdict {
     let of = |point: &GridPoint, seed: u64, _: Metric| {
         made(point.level("rate").unwrap().name, point.level("bits").unwrap().name, seed)
     };
-    claim.verdict(&Results::made(&setting, &GRID, &of)).unwrap()
+    claim.findings(&Results::made(&setting, &GRID, &of)).unwrap().verdict
 }
 
 /// The word where losses of 7, 3 and 1 are so at each rate, with a scatter of seeds that pairs do not

@@ -1,81 +1,86 @@
-//! Which runs a picture has, where there are more than a reader can distinguish.
+//! Which conditions a picture has, where there are more than a reader can distinguish.
 //!
-//! What is drawn is chosen from the runs that have recorded it, and the quantities that are offered come from
-//! the same runs: a probe that only the last of a hundred runs has is offered and drawn.
+//! What is drawn is chosen from the conditions that have recorded it, and the quantities that are offered come
+//! from the same: a probe that only the last of a hundred runs has is offered and drawn.
 
-use crate::gather::RecordedRun;
+use super::condition::Condition;
 use exmy::error::Result;
 use std::collections::BTreeSet;
 
-/// Runs whose lines a reader can distinguish in a picture.
+/// Lines that a reader can distinguish in a picture.
 pub(super) const MOST: usize = 36;
 
-/// The runs of one picture.
+/// The conditions of one picture.
 pub(super) struct Chosen {
-    /// For each quantity, the numbers of the runs that have recorded it.
+    /// For each quantity, the numbers of the conditions that have recorded it.
     having: Vec<Vec<usize>>,
-    /// The numbers of the runs that are drawn, in their order.
-    runs: Vec<usize>,
-    /// How many runs there are.
+    /// The numbers of the conditions that are drawn, in their order.
+    drawn: Vec<usize>,
+    /// How many there are.
     count: usize,
+    /// What they are called.
+    word: &'static str,
 }
 
-/// Whether a run has recorded a quantity, of which `recorded` has those that are no part of a probe.
-fn has(run: &RecordedRun, recorded: &BTreeSet<String>, name: &str) -> Result<bool> {
-    Ok(recorded.contains(name) || name.contains('/') && !run.curve(name)?.is_empty())
+/// Whether a condition has recorded a quantity, of which `recorded` has those that are no part of a probe.
+fn has(one: &Condition<'_>, recorded: &BTreeSet<String>, name: &str) -> Result<bool> {
+    Ok(recorded.contains(name) || name.contains('/') && !one.curves(name)?.seeds.is_empty())
 }
 
 impl Chosen {
-    /// Chooses for a picture of the quantities `names`; `recorded` is what each of the runs has.
+    /// Chooses for a picture of the quantities `names`; `recorded` is what each of the conditions has.
     pub(super) fn new(
         names: &[String],
-        runs: &[RecordedRun],
+        all: &[Condition<'_>],
         recorded: &[BTreeSet<String>],
     ) -> Result<Self> {
         let mut having = Vec::new();
         for name in names {
             let mut numbers = Vec::new();
-            for (i, (run, recorded)) in runs.iter().zip(recorded).enumerate() {
-                if has(run, recorded, name)? {
+            for (i, (one, recorded)) in all.iter().zip(recorded).enumerate() {
+                if has(one, recorded, name)? {
                     numbers.push(i);
                 }
             }
             having.push(numbers);
         }
-        Ok(Self { runs: choose(&having), having, count: runs.len() })
+        let alone = all.iter().all(|one| one.runs.len() == 1);
+        let word = if alone { "runs" } else { "conditions" };
+        Ok(Self { drawn: choose(&having), having, count: all.len(), word })
     }
 
-    /// The numbers of all runs that are drawn.
-    pub(super) fn runs(&self) -> &[usize] {
-        &self.runs
+    /// The numbers of all that are drawn.
+    pub(super) fn conditions(&self) -> &[usize] {
+        &self.drawn
     }
 
-    /// Whether any run has the quantity of that number.
+    /// Whether any has the quantity of that number.
     pub(super) fn has(&self, quantity: usize) -> bool {
         !self.having[quantity].is_empty()
     }
 
-    /// The numbers of the runs that are drawn of a quantity.
+    /// The numbers of those that are drawn of a quantity.
     pub(super) fn of(&self, quantity: usize) -> Vec<usize> {
-        let is_drawn = |i: &usize| self.runs.contains(i);
+        let is_drawn = |i: &usize| self.drawn.contains(i);
         self.having[quantity].iter().copied().filter(is_drawn).collect()
     }
 
     /// What is left out of a quantity's panel, if anything is.
     pub(super) fn remark(&self, quantity: usize, name: &str) -> Option<String> {
         let (having, drawn, count) = (&self.having[quantity], self.of(quantity), self.count);
+        let word = self.word;
         let of = having.len();
         if drawn.len() == of {
             let have = if of == 1 { "has" } else { "have" };
-            return (of < count).then(|| format!("{of} of {count} runs {have} recorded {name}"));
+            return (of < count).then(|| format!("{of} of {count} {word} {have} recorded {name}"));
         }
         let first = if having.starts_with(&drawn) { "the first " } else { "" };
         let those = if of < count { format!(" that have recorded {name}") } else { String::new() };
-        Some(format!("{first}{} of {of} runs{those}", drawn.len()))
+        Some(format!("{first}{} of {of} {word}{those}", drawn.len()))
     }
 }
 
-/// Of the runs that have each quantity, as many as a reader can distinguish: those that have most of the
+/// Of the conditions that have each quantity, as many as a reader can distinguish: those that have most of the
 /// quantities before the others, and of every quantity some.
 fn choose(having: &[Vec<usize>]) -> Vec<usize> {
     let mut all: Vec<usize> = having.iter().flatten().copied().collect();
@@ -105,7 +110,7 @@ mod tests {
     use super::*;
 
     fn chosen(having: &[Vec<usize>], count: usize) -> Chosen {
-        Chosen { runs: choose(having), having: having.to_vec(), count }
+        Chosen { drawn: choose(having), having: having.to_vec(), count, word: "runs" }
     }
 
     #[test]
@@ -130,7 +135,7 @@ mod tests {
         let all: Vec<usize> = (0..110).collect();
         // One run has both: it is drawn in both panels.
         let both = chosen(&[all, vec![109]], 110);
-        assert_eq!((both.runs().len(), both.of(1)), (MOST, vec![109]));
+        assert_eq!((both.conditions().len(), both.of(1)), (MOST, vec![109]));
         assert_eq!(both.remark(0, "loss").unwrap(), "36 of 110 runs");
         // No run has both.
         let apart = chosen(&[(0..50).collect(), (50..60).collect()], 60);

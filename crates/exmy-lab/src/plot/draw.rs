@@ -86,7 +86,7 @@ pub(super) fn figure(figure: &Figure) -> String {
 
 /// Fits the axes and gives every panel its place below `y`; also the shared ticks and the bottom.
 fn place(figure: &Figure, mut y: f64) -> (Vec<Frame<'_>>, Ticks, f64) {
-    let mut names: Vec<&str> = Vec::new();
+    let mut names: Vec<&str> = figure.order.iter().map(String::as_str).collect();
     let mut xs = Vec::new();
     for mark in figure.panels.iter().flat_map(|panel| &panel.marks) {
         if let Some(name) = mark.name()

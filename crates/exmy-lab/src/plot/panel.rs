@@ -59,14 +59,15 @@ impl Frame<'_> {
     }
 
     /// The beginning of the panel's group: from places to values, for programs that read the picture. For
-    /// each direction the ends of the axis as values, `log` or `linear`, and the ends as places.
+    /// each direction the ends of the axis as values, `log` or `linear`, and the ends as places; last the
+    /// power of ten that was taken out of the labels.
     fn group(&self) -> String {
         let axis = |scale: &Scale, from: f64, to: f64| {
             let kind = if scale.log { "log" } else { "linear" };
             format!("{:e} {:e} {kind} {} {}", scale.low, scale.high, tenths(from), tenths(to))
         };
         let x = axis(&self.x, self.left, self.right);
-        let y = axis(&self.y, self.bottom, self.top);
+        let y = format!("{} {}", axis(&self.y, self.bottom, self.top), self.ticks.factor);
         let named = if self.categorical { " data-categories=\"x\"" } else { "" };
         format!("<g class=\"panel\" data-x=\"{x}\" data-y=\"{y}\"{named}>")
     }

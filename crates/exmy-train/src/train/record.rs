@@ -15,6 +15,7 @@ use exmy::shown::printable_path;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -64,6 +65,24 @@ pub enum Event {
         /// What was measured, and which limit it broke.
         reason: String,
     },
+}
+
+/// What happened, in words.
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let value =
+            |value: &Option<f64>| value.map_or_else(|| "not finite".into(), |v| v.to_string());
+        match self {
+            Self::At { recipe, .. } => write!(f, "recipe {recipe}, as planned"),
+            Self::When { metric, value: v, recipe, .. } => {
+                write!(f, "{metric} {}: recipe {recipe}", value(v))
+            }
+            Self::Rollback { metric, value: v, from, recipe, .. } => {
+                write!(f, "back from step {from}, {metric} {}: recipe {recipe}", value(v))
+            }
+            Self::Diverged { reason } => write!(f, "diverged: {reason}"),
+        }
+    }
 }
 
 /// One line of `metrics.jsonl`.

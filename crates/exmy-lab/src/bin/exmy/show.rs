@@ -15,7 +15,7 @@ use exmy_train::recipe::Recipe;
 use exmy_train::train::config::Config;
 use exmy_train::train::data::Dataset;
 use exmy_train::train::precision::{Span, spans};
-use exmy_train::train::record::{Event, Metrics};
+use exmy_train::train::record::Metrics;
 use exmy_train::train::run::{Folder, Outcome, Summary, Watch, intact};
 use exmy_train::train::start::Matching;
 use exmy_train::train::{fit, memory};
@@ -245,7 +245,7 @@ impl Watch for Watcher<'_> {
         self.bar.set_position(metrics.step);
         self.bar.set_message(format!("loss {:.4} {:.0} tok/s", self.loss, speed));
         for event in &metrics.events {
-            let line = format!("{}: step {}: {}", self.name, metrics.step, happened(event));
+            let line = format!("{}: step {}: {}", self.name, metrics.step, event);
             if self.lines {
                 say!("{line}");
             } else {
@@ -267,21 +267,6 @@ impl Watch for Watcher<'_> {
 
     fn phase(&mut self, what: &str) {
         self.bar.set_message(what.to_owned());
-    }
-}
-
-/// An event in words.
-fn happened(event: &Event) -> String {
-    let value = |value: &Option<f64>| value.map_or_else(|| "not finite".into(), |v| v.to_string());
-    match event {
-        Event::At { recipe, .. } => format!("recipe {recipe}, as planned"),
-        Event::When { metric, value: v, recipe, .. } => {
-            format!("{metric} {}: recipe {recipe}", value(v))
-        }
-        Event::Rollback { metric, value: v, from, recipe, .. } => {
-            format!("back from step {from}, {metric} {}: recipe {recipe}", value(v))
-        }
-        Event::Diverged { reason } => format!("diverged: {reason}"),
     }
 }
 

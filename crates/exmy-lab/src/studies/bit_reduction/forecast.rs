@@ -143,7 +143,7 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
         .x(Axis::linear("share of other runs taken for failing"))
         .panel(panel);
     let verdict = judge(&areas(&curves, 0.95), scored.counts());
-    Ok(Findings { verdict, parts: vec![Part::Picture(picture), Part::Table(table)] })
+    Ok(Findings::of(verdict, vec![Part::Picture(picture), Part::Table(table)]))
 }
 
 #[cfg(test)]

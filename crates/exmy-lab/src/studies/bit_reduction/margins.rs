@@ -4,7 +4,7 @@
 //! the interval of rates that work.
 
 use crate::claim::{TestResult, words};
-use crate::finding::{Part, Power, Table};
+use crate::finding::{Part, Table};
 use crate::grid::{GridPoint, Level};
 use crate::measure::{Metric, Results};
 use crate::sensitivity::{self, Rate, Sensitivity, Stable};
@@ -103,8 +103,7 @@ pub(crate) fn judge(results: &Results<'_>) -> Result<TestResult> {
         holds: gap.is_some_and(|gap| gap.low > 0.0) && few_wide <= many_wide,
         opposite: gap.is_some_and(|gap| gap.high < 0.0) && few_wide >= many_wide,
         known: gap.is_some(),
-        power: Power::NoSize,
-        text,
+        ..TestResult::either(false, text)
     })
 }
 

@@ -43,7 +43,7 @@ pub(crate) fn diagram(_: &Results<'_>) -> Result<Findings> {
         ]);
     }
     let verdict = Verdict::Shown("all values follow from the formats' definitions".into());
-    Ok(Findings { verdict, parts: vec![Part::Table(table)] })
+    Ok(Findings::of(verdict, vec![Part::Table(table)]))
 }
 
 /// Bits kept, and for truncation the gain of a product of two masked normal numbers and the rms error that
@@ -145,10 +145,8 @@ pub(crate) fn masks(results: &Results<'_>) -> Result<Findings> {
     let about = format!(
         "In training the recipe is {recipe}: operands to bfloat16, then the mask; sums in f32."
     );
-    Ok(Findings {
-        verdict,
-        parts: vec![Part::Text(about), Part::Picture(picture), Part::Table(table)],
-    })
+    let parts = vec![Part::Text(about), Part::Picture(picture), Part::Table(table)];
+    Ok(Findings::of(verdict, parts))
 }
 
 #[cfg(test)]

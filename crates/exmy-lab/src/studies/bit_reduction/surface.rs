@@ -81,7 +81,7 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
         }
     }
     parts.insert(0, Part::Table(table));
-    Ok(Findings { verdict: judge(&surfaces), parts })
+    Ok(Findings::of(judge(&surfaces), parts))
 }
 
 #[cfg(test)]

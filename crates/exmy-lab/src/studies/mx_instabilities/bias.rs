@@ -233,7 +233,7 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
         text += &format!("rho at 1 or above from {onset}, diverged at {end}");
         fired = control.drifts && control.precedes();
     }
-    Ok(Findings { verdict: verdict.controlled(fired, &text), parts })
+    Ok(Findings::of(verdict.controlled(fired, &text), parts))
 }
 
 fn picture(

@@ -18,8 +18,7 @@ fn smallest(setting: &Setting) -> Option<Config> {
 /// The study's configuration and this one.
 pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
     let full = Setting::unread(Scale::Paper);
-    let none =
-        || Findings { verdict: Verdict::Shown("no language model".into()), parts: Vec::new() };
+    let none = || Findings::of(Verdict::Shown("no language model".into()), Vec::new());
     let (Some(paper), Some(here)) = (smallest(&full), smallest(results.setting)) else {
         return Ok(none());
     };
@@ -55,5 +54,5 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
                 The study's grid has widths of 64 channels a layer from 256 to 2560, budgets of 2e17 to \
                 4.8e19 operations, and 2 to 200 tokens a parameter.";
     let parts = vec![Part::Table(table), Part::Text(text.into())];
-    Ok(Findings { verdict: Verdict::Shown("see the table".into()), parts })
+    Ok(Findings::of(Verdict::Shown("see the table".into()), parts))
 }

@@ -168,7 +168,7 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
     let words: Vec<String> = positive.iter().map(Outcome::word).collect();
     let control = format!("E2M1 at ten times the rate: {}", words.join(", "));
     let fired = positive.iter().all(Outcome::diverged);
-    Ok(Findings { verdict: Verdict::first_of(&verdicts).controlled(fired, &control), parts })
+    Ok(Findings::of(Verdict::first_of(&verdicts).controlled(fired, &control), parts))
 }
 
 /// What interventions do in one setting: the verdict, and what is shown.

@@ -205,7 +205,7 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
         ));
     }
     parts.push(Part::Table(table));
-    Ok(Findings { verdict: judge(&natural, &control), parts })
+    Ok(Findings::of(judge(&natural, &control), parts))
 }
 
 /// `layers.0.input`, of a norm's gains: legends are narrow.

@@ -162,7 +162,7 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
             .panel(predicted),
     ));
     parts.push(Part::Table(table));
-    Ok(Findings { verdict: judge(&names(results), &fits), parts })
+    Ok(Findings::of(judge(&names(results), &fits), parts))
 }
 
 /// `lost[numbers]` is what each run of those numbers lost after its lowest loss, nats.
@@ -211,7 +211,7 @@ pub(crate) fn damage(results: &Results<'_>) -> Result<Findings> {
         }
         table.row(row);
     }
-    Ok(Findings { verdict: judge_damage(&names, &lost), parts: vec![Part::Table(table)] })
+    Ok(Findings::of(judge_damage(&names, &lost), vec![Part::Table(table)]))
 }
 
 #[cfg(test)]

@@ -91,7 +91,7 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
     }
     parts.push(Part::Table(table));
     let ratio = median(&variances).unwrap_or(f64::NAN) / base;
-    Ok(Findings { verdict: judge(unstable, pairs, base_unstable, ratio), parts })
+    Ok(Findings::of(judge(unstable, pairs, base_unstable, ratio), parts))
 }
 
 /// Pairs of tokens a parameter and the step at which the loss turned up, of MX pairs; onsets of bf16.
@@ -150,7 +150,7 @@ pub(crate) fn onsets(results: &Results<'_>) -> Result<Findings> {
     if !onsets.is_empty() {
         parts.insert(0, Part::Picture(picture));
     }
-    Ok(Findings { verdict: judge_onsets(&onsets, count, base), parts })
+    Ok(Findings::of(judge_onsets(&onsets, count, base), parts))
 }
 
 #[cfg(test)]

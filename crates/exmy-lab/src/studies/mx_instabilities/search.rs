@@ -155,7 +155,7 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
         Part::Table(shares),
         Part::Table(table),
     ]);
-    Ok(Findings { verdict, parts })
+    Ok(Findings::of(verdict, parts))
 }
 
 #[cfg(test)]

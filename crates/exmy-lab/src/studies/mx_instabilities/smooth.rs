@@ -1,7 +1,6 @@
 //! Whether training is smooth: F1a.
 
 use crate::claim::TestResult;
-use crate::finding::Power;
 use crate::measure::Results;
 use exmy::error::Result;
 
@@ -20,12 +19,12 @@ pub(super) fn judge(results: &Results<'_>) -> Result<TestResult> {
 }
 
 fn judged(diverged: usize, spiked: usize, runs: usize) -> TestResult {
+    let text = format!("of {runs} runs {diverged} diverge and {spiked} have spikes");
     TestResult {
         holds: runs > 0 && diverged + spiked == 0,
         opposite: diverged > 0,
         known: runs > 0,
-        power: Power::NoSize,
-        text: format!("of {runs} runs {diverged} diverge and {spiked} have spikes"),
+        ..TestResult::either(false, text)
     }
 }
 

@@ -7,7 +7,7 @@ use crate::run_config::RunConfig;
 use crate::series::{late, spread};
 use crate::statistics::mean;
 use crate::store::Trained;
-use crate::test_result::{TestResult, verdict};
+use crate::test_result::{TestResult, concluded};
 use exmy::error::Result;
 use exmy_train::nn::site::{Operand, Site};
 use exmy_train::train::probe::{Line, Value};
@@ -82,7 +82,7 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
     }
     parts.push(Part::Picture(figure));
     parts.push(Part::Table(table));
-    Ok(Findings { verdict: verdict(&claims), parts })
+    Ok(concluded(&claims, parts))
 }
 
 #[cfg(test)]

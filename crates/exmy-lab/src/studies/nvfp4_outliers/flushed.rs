@@ -7,7 +7,7 @@ use crate::plot::{self, Axis, Panel};
 use crate::series::{draw, parts_mean, spread};
 use crate::statistics::mean;
 use crate::store::Trained;
-use crate::test_result::{TestResult, verdict};
+use crate::test_result::{TestResult, concluded};
 use exmy::error::Result;
 use exmy_train::nn::site::{Operand, Product, Site};
 use exmy_train::recipe::memory::Memory;
@@ -169,15 +169,14 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
         spread(&ends[1]),
         spread(&ends[0]),
     ));
-    Ok(Findings {
-        verdict: verdict(&claims(&inputs[0], &weights[0], &inputs[1])),
-        parts: vec![Part::Picture(figure), Part::Table(table), text],
-    })
+    let claims = claims(&inputs[0], &weights[0], &inputs[1]);
+    Ok(concluded(&claims, vec![Part::Picture(figure), Part::Table(table), text]))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_result::verdict;
 
     #[test]
     fn patched_channels_are_kept() {

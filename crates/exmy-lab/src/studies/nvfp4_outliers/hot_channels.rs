@@ -178,7 +178,7 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
     let others = others.collect::<Vec<_>>().join(", ");
     let (name, judged) = &texts[0];
     let text = format!("{name}: {}; not judged: {others}", judged.reason());
-    Ok(Findings { verdict: judged.with(text), parts })
+    Ok(Findings::of(judged.with(text), parts))
 }
 
 /// One operator of each input: the others of a block read the same channels, and the second matrix of the

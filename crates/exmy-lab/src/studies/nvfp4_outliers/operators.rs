@@ -94,7 +94,7 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
     }
     let [judged, trained] = [verdict(&judged), verdict(&trained)];
     let text = format!("{}; not judged, after branches: {}", judged.reason(), trained.reason());
-    Ok(Findings { verdict: judged.with(text), parts })
+    Ok(Findings::of(judged.with(text), parts))
 }
 
 /// The median over the last `late` steps of a branch of its loss above that of bfloat16, in percent: rates

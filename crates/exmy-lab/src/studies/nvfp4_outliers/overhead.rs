@@ -87,7 +87,7 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
         100.0 * found / 3.0
     );
     let verdict = Verdict::Shown(text);
-    Ok(Findings { verdict, parts: vec![Part::Table(table), Part::Table(times)] })
+    Ok(Findings::of(verdict, vec![Part::Table(table), Part::Table(times)]))
 }
 
 #[cfg(test)]

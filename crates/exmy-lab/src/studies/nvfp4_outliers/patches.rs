@@ -12,7 +12,7 @@ use crate::plot::{self, Axis, Panel};
 use crate::series::{draw, number, spread};
 use crate::statistics::mean;
 use crate::table::gap_percent;
-use crate::test_result::{TestResult, verdict};
+use crate::test_result::{TestResult, concluded};
 use exmy::error::Result;
 use exmy::gemm::f32::{Output, matmul};
 use exmy::random::{Philox, Stream};
@@ -299,7 +299,7 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
         share(3, 48),
         share(4, 48)
     )));
-    Ok(Findings { verdict: verdict(&all), parts })
+    Ok(concluded(&all, parts))
 }
 
 #[cfg(test)]
@@ -307,6 +307,7 @@ mod tests {
     use super::*;
     use crate::run_config::Setting;
     use crate::scale::Scale;
+    use crate::test_result::verdict;
 
     fn errors(a: f64, b: f64, falling: bool) -> Errors {
         let mut found = Errors { base: vec![1.0; 3], ..Errors::default() };

@@ -107,7 +107,7 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
     let parts = vec![Part::Table(table)];
     let verdict = verdict(&claims(&plain, &rotated));
     let text = format!("of the noise of one product, not of losses: {}", verdict.reason());
-    Ok(Findings { verdict: verdict.with(text), parts })
+    Ok(Findings::of(verdict.with(text), parts))
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ fn word(figure: &Figure, made: impl Fn(&GridPoint, &str) -> f64) -> &'static str
     };
     let results = Results::made(&setting, &figure.grid, &made);
     let Judged::By(claim) = &figure.judged else { panic!("{} has no claim", figure.id) };
-    claim.verdict(&results).unwrap().word()
+    claim.findings(&results).unwrap().verdict.word()
 }
 
 #[test]

@@ -1,0 +1,171 @@
+//! Conditions side by side in panels: what each measured, and how far it is from the one it is compared with.
+//!
+//! Curves of number formats nearly coincide, and runs of one seed see the same batches. So the difference is
+//! taken step by step within a seed, in per cent, and what is drawn is its mean over seeds with a band from the
+//! lowest seed to the highest. Axes are fitted to where the curves end up ([`Panel::settled`]).
+
+use crate::plot::{Axis, Band, Panel, Series, smooth};
+use crate::series::number;
+use crate::statistics::mean;
+use crate::table::gap_percent;
+use std::collections::BTreeMap;
+
+/// The curve of a seed: steps and values.
+type Points = Vec<(f64, f64)>;
+
+/// What one condition measured of a quantity.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Curves {
+    /// The condition.
+    pub(crate) name: String,
+    /// Seeds and what each measured.
+    pub(crate) seeds: Vec<(u64, Points)>,
+    /// The number of the condition that this one is compared with.
+    pub(crate) base: Option<usize>,
+    /// What stands behind the name instead of the last value.
+    pub(crate) end: Option<String>,
+}
+
+/// A noisy curve as an average that looks back over a tenth of the steps so far, so that the steep start is not
+/// dragged along, and over a thirtieth of the run at most.
+pub(crate) fn calm(points: &[(f64, f64)]) -> Points {
+    let values: Vec<f64> = points.iter().map(|point| point.1).collect();
+    let most = values.len() as f64 / 30.0;
+    let smoothed = smooth(&values, |i| (i as f64 / 10.0).min(most).max(1.0));
+    points.iter().map(|point| point.0).zip(smoothed).collect()
+}
+
+/// Steps with the mean, the lowest and the highest of the seeds that have one.
+fn over_seeds<'a>(curves: impl Iterator<Item = &'a Points>) -> Vec<(f64, f64, f64, f64)> {
+    let mut steps: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
+    for &(x, y) in curves.flatten() {
+        steps.entry(x as u64).or_default().push(y);
+    }
+    let of = |(step, values): (u64, Vec<f64>)| {
+        let low = values.iter().copied().fold(f64::INFINITY, f64::min);
+        let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let is_whole = values.iter().all(|value| value.is_finite());
+        let middle = if is_whole { mean(&values).unwrap_or(f64::NAN) } else { f64::NAN };
+        (step as f64, middle, low, high)
+    };
+    steps.into_iter().map(of).collect()
+}
+
+/// Adds a condition: the mean of its seeds, and of several the band about it.
+fn add(panel: Panel, name: &str, seeds: &[(u64, Points)], note: impl Fn(f64) -> String) -> Panel {
+    let all = over_seeds(seeds.iter().map(|(_, points)| points));
+    let band = Band::new(name, all.iter().map(|&(x, _, low, high)| (x, low, high)));
+    let panel = if seeds.len() > 1 { panel.band(band) } else { panel };
+    let last = all.last().map_or_else(String::new, |&(_, mean, ..)| note(mean));
+    panel.line(Series::new(name, all.iter().map(|&(x, mean, ..)| (x, mean))).note(last))
+}
+
+/// The panel of what was measured; of one seed each also the raw values, faintly.
+pub(crate) fn values(axis: Axis, all: &[Curves], noisy: bool) -> Panel {
+    let mut panel = Panel::new(axis).settled();
+    for one in all {
+        let calmed = || one.seeds.iter().map(|(seed, points)| (*seed, calm(points))).collect();
+        let seeds: Vec<(u64, Points)> = if noisy { calmed() } else { one.seeds.clone() };
+        if let ([(_, raw)], true) = (&one.seeds[..], noisy) {
+            panel = panel.faint(Series::new(&one.name, raw.iter().copied()));
+        }
+        let note = |last: f64| one.end.clone().unwrap_or_else(|| number(last));
+        panel = add(panel, &one.name, &seeds, note);
+    }
+    panel
+}
+
+/// How far a condition is from the one it is compared with, in per cent, seed by seed; nothing where that one
+/// has no value above 0 to compare with.
+fn differences_of(one: &Curves, all: &[Curves], noisy: bool) -> Option<Vec<(u64, Points)>> {
+    let base = &all[one.base?];
+    let of = |points: &Points| if noisy { calm(points) } else { points.clone() };
+    let mut found = Vec::new();
+    for (seed, points) in &one.seeds {
+        let Some((_, other)) = base.seeds.iter().find(|(known, _)| known == seed) else { continue };
+        if other.iter().any(|&(_, y)| y <= 0.0) {
+            return None;
+        }
+        let other: BTreeMap<u64, f64> = of(other).iter().map(|&(x, y)| (x as u64, y)).collect();
+        let gap = |(x, y): (f64, f64)| Some((x, gap_percent(y, *other.get(&(x as u64))?)));
+        found.push((*seed, of(points).into_iter().filter_map(gap).collect()));
+    }
+    found.retain(|(_, points): &(u64, Points)| !points.is_empty());
+    (!found.is_empty()).then_some(found)
+}
+
+/// The panel of the differences; `None` where nothing is compared.
+pub(crate) fn differences(all: &[Curves], noisy: bool) -> Option<Panel> {
+    let compared: Vec<(&Curves, Vec<(u64, Points)>)> =
+        all.iter().filter_map(|one| Some((one, differences_of(one, all, noisy)?))).collect();
+    let bases: Vec<&str> =
+        compared.iter().filter_map(|(one, _)| Some(&*all[one.base?].name)).collect();
+    let first = *bases.first()?;
+    let label = match bases.iter().all(|base| *base == first) {
+        true => format!("difference from {first}, %"),
+        false => "difference from the first recipe at the same settings, %".to_owned(),
+    };
+    let mut panel = Panel::new(Axis::linear(label)).settled();
+    for (one, seeds) in compared {
+        panel = add(panel, &one.name, &seeds, |last| format!("{last:+.2} %"));
+    }
+    Some(panel.rule(0.0, ""))
+}
+
+/// The first condition before each one that has exactly its values.
+pub(crate) fn twins(all: &[Curves]) -> Vec<Option<usize>> {
+    let same = |a: &Curves, b: &Curves| !a.seeds.is_empty() && a.seeds == b.seeds;
+    (0..all.len()).map(|i| (0..i).find(|&j| same(&all[i], &all[j]))).collect()
+}
+
+/// The only value that all of some curves ever have, if there is one.
+pub(crate) fn constant(all: &[Curves]) -> Option<f64> {
+    let mut values =
+        all.iter().flat_map(|one| &one.seeds).flat_map(|(_, points)| points).map(|point| point.1);
+    let first = values.next()?;
+    values.all(|value| value == first).then_some(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plot::Figure;
+
+    fn curves(name: &str, base: Option<usize>, seeds: &[[f64; 3]]) -> Curves {
+        let points = |ys: &[f64; 3]| (1..).map(f64::from).zip(ys.iter().copied()).collect();
+        let seeds = (1..).zip(seeds.iter().map(points)).collect();
+        Curves { name: name.into(), seeds, base, end: None }
+    }
+
+    #[test]
+    fn differences_are_taken_within_seeds() {
+        let all = [
+            curves("f32", None, &[[4.0, 2.0, 1.0], [8.0, 4.0, 2.0]]),
+            curves("mxfp4", Some(0), &[[4.0, 2.2, 1.2], [8.0, 4.4, 2.2]]),
+        ];
+        // The means would be 12 % apart in the second panel of means alone: 20 % and 10 % are 15 %.
+        let found = differences_of(&all[1], &all, false).unwrap();
+        let last: Vec<f64> = found.iter().map(|(_, points)| points[2].1).collect();
+        assert!((last[0] - 20.0).abs() < 1e-9 && (last[1] - 10.0).abs() < 1e-9, "{last:?}");
+        let svg = Figure::new("").panel(differences(&all, false).unwrap()).to_svg();
+        assert!(svg.contains("difference from f32, %") && svg.contains("+15.00 %"));
+        assert_eq!(differences(&all[..1], false), None);
+        // Nothing is so many per cent above 0.
+        let zero = [curves("f32", None, &[[0.0; 3]]), curves("mxfp4", Some(0), &[[1.0; 3]])];
+        assert_eq!(differences(&zero, false), None);
+        // A seed of which only one has a run is not compared.
+        let alone =
+            [all[0].clone(), Curves { seeds: [(9, vec![(1.0, 1.0)])].into(), ..all[1].clone() }];
+        assert_eq!(differences(&alone, false), None);
+    }
+
+    #[test]
+    fn what_is_the_same_is_found() {
+        let a = curves("a", None, &[[1.0, 2.0, 3.0]]);
+        let all =
+            [a.clone(), curves("b", Some(0), &[[1.0, 2.0, 3.5]]), Curves { name: "c".into(), ..a }];
+        assert_eq!(twins(&all), [None, None, Some(0)]);
+        assert_eq!(constant(&all), None);
+        assert_eq!(constant(&[curves("a", None, &[[0.0; 3], [0.0; 3]])]), Some(0.0));
+    }
+}

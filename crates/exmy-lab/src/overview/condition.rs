@@ -1,0 +1,86 @@
+//! Runs that differ in the seed alone are one condition: one name, one colour, one row of a table.
+
+use super::unlike::unlike;
+use crate::comparison::Curves;
+use crate::gather::RecordedRun;
+use exmy::error::Result;
+use exmy_train::train::config::Config;
+
+/// Runs of one configuration with different seeds.
+#[derive(Clone, Debug)]
+pub(super) struct Condition<'a> {
+    /// What distinguishes it from the others: the recipe, and the rate where that differs.
+    pub(super) name: String,
+    /// Its runs.
+    pub(super) runs: Vec<&'a RecordedRun>,
+    /// The number of the condition that it is compared with: the first that has another recipe and is the
+    /// same in everything else.
+    pub(super) base: Option<usize>,
+}
+
+/// The name of a run without its seed.
+fn label(run: &RecordedRun) -> &str {
+    let seed = format!(" seed {}", run.config.seed);
+    run.name.strip_suffix(&*seed).unwrap_or(&run.name)
+}
+
+/// Whether a run repeats another with another seed; they may measure different things.
+fn repeats(one: &Config, other: &Config) -> bool {
+    Config { seed: other.seed, record: other.record.clone(), ..one.clone() } == *other
+}
+
+/// The conditions of some runs, in the order of the first run of each.
+pub(super) fn conditions(runs: &[RecordedRun]) -> Vec<Condition<'_>> {
+    let mut found: Vec<Condition<'_>> = Vec::new();
+    for run in runs {
+        match found.iter_mut().find(|known| known.name == label(run)) {
+            Some(known) => known.runs.push(run),
+            None => {
+                let (name, runs) = (label(run).to_owned(), vec![run]);
+                found.push(Condition { name, runs, base: None });
+            }
+        }
+    }
+    // Runs of one name that are no repeats of each other stand alone.
+    let is_one =
+        |one: &Condition<'_>| one.runs.iter().all(|run| repeats(&run.config, &one.runs[0].config));
+    let mut split = Vec::new();
+    for one in found {
+        if is_one(&one) {
+            split.push(one);
+        } else {
+            for run in one.runs {
+                split.push(Condition { name: run.name.clone(), runs: vec![run], base: None });
+            }
+        }
+    }
+    let mut found = split;
+    for i in 1..found.len() {
+        let comparable = |other: &Condition<'_>| {
+            other.base.is_none() && unlike(&[other.runs[0], found[i].runs[0]]).is_none()
+        };
+        found[i].base = found[..i].iter().position(comparable);
+    }
+    found
+}
+
+impl Condition<'_> {
+    /// What its runs have recorded of a quantity.
+    ///
+    /// # Errors
+    /// If a file cannot be read.
+    pub(super) fn curves(&self, quantity: &str) -> Result<Curves> {
+        let mut seeds = Vec::new();
+        for run in &self.runs {
+            let points = run.curve(quantity)?;
+            if !points.is_empty() {
+                seeds.push((run.config.seed, points));
+            }
+        }
+        let end = |run: &&RecordedRun| run.summary.as_ref()?.diverged_at;
+        let first = self.runs.iter().filter_map(end).min();
+        let all = self.runs.iter().all(|run| end(run).is_some());
+        let end = first.filter(|_| all).map(|step| format!("diverged at {step}"));
+        Ok(Curves { name: self.name.clone(), seeds, base: self.base, end })
+    }
+}
