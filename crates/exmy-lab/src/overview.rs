@@ -81,7 +81,7 @@ pub struct Picture {
 /// If a file cannot be read, or no run has recorded one of them.
 pub fn picture(title: &str, names: &[String], runs: &[RecordedRun]) -> Result<Picture> {
     let all = conditions(runs);
-    draw(title, names, runs, &all, &recorded(&all)?)
+    draw(title, names, runs, (&all, &recorded(&all)?), true)
 }
 
 /// What the runs of each condition have recorded.
@@ -93,13 +93,14 @@ fn recorded(all: &[Condition<'_>]) -> Result<Vec<BTreeSet<String>>> {
     all.iter().map(of).collect()
 }
 
-/// As [`picture`], of conditions of which it is known what they have recorded.
+/// As [`picture`], of conditions of which it is known what they have recorded; a picture that stands alone says
+/// what its runs share, and how its lines came about.
 fn draw(
     title: &str,
     names: &[String],
     runs: &[RecordedRun],
-    all: &[Condition<'_>],
-    recorded: &[BTreeSet<String>],
+    (all, recorded): (&[Condition<'_>], &[BTreeSet<String>]),
+    alone: bool,
 ) -> Result<Picture> {
     let chosen = Chosen::new(names, all, recorded)?;
     let drawn: Vec<&RecordedRun> =
@@ -131,7 +132,9 @@ fn draw(
         }
         let mut panel = comparison::values(axis(name, &drawn), &shown, noisy);
         if let ("loss" | "val_loss", Some(reference)) = (name.as_str(), reference(&drawn)) {
-            remarks.push(format!("the language itself has {reference:.4}"));
+            if alone {
+                remarks.push(format!("the language itself has {reference:.4}"));
+            }
             let near = |y: f64| y < 1.5 * reference;
             let last = |one: &Curves| one.seeds.first().and_then(|s| s.1.last()).map(|p| p.1);
             if shown.iter().filter_map(last).any(near) {
@@ -143,9 +146,10 @@ fn draw(
     // What is true of all panels is said once.
     let mut seen = BTreeSet::new();
     remarks.retain(|remark| seen.insert(remark.clone()));
-    let several = drawn.len() > chosen.conditions().len();
+    let several = alone && drawn.len() > chosen.conditions().len();
     let band = several.then(|| "mean over seeds, bands from the lowest to the highest".to_owned());
-    let under = shared(&drawn).into_iter().chain(band).chain(remarks.iter().cloned());
+    let shared = shared(&drawn).filter(|_| alone);
+    let under = shared.into_iter().chain(band).chain(remarks.iter().cloned());
     let figure = figure.subtitle(under.collect::<Vec<_>>().join("; "));
     let tokens = |run: &&RecordedRun| (run.config.train.batch * run.config.model.context()) as u64;
     let figure = match drawn.first() {
@@ -447,7 +451,8 @@ pub fn page(
             same.push(why);
             continue;
         }
-        let picture = draw(&heading(&name), std::slice::from_ref(&name), runs, &all, &recorded)?;
+        let picture =
+            draw(&heading(&name), std::slice::from_ref(&name), runs, (&all, &recorded), false)?;
         page.figure_of(&name, &picture.figure, Numbers::Inside(&name.replace('/', "-")));
     }
     if !same.is_empty() {

@@ -213,6 +213,8 @@ impl Page {
                 _ => "",
             };
             let cell = |(j, cell): (usize, &String)| {
+                // A head without words is none.
+                let tag = if cell.is_empty() { "td" } else { tag };
                 let scope = if tag == "th" { " scope=\"col\"" } else { "" };
                 format!("<{tag}{scope}{}>{}</{tag}>", class(j, cell), escape(cell))
             };

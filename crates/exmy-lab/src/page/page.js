@@ -17,14 +17,14 @@ const drawn = (name, attributes) => {
 for (const table of all("table")) {
   const body = table.tBodies[0];
   if (body.rows.length < 2) continue;
-  all("th", table).forEach((head, column) => {
+  all("th", table).forEach(head => {
     const button = make("button", { type: "button" }, head.textContent);
     head.replaceChildren(button);
     button.onclick = () => {
       const down = head.getAttribute("aria-sort") === "ascending";
       all("th", table).forEach(other => other.removeAttribute("aria-sort"));
       head.setAttribute("aria-sort", down ? "descending" : "ascending");
-      const of = row => row.cells[column].textContent;
+      const of = row => row.cells[head.cellIndex].textContent;
       const number = text => parseFloat(text.replace("\u2212", "-"));
       const order = (a, b) => {
         const [x, y] = [number(a), number(b)];

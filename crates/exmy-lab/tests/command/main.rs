@@ -13,6 +13,7 @@ mod manage;
 #[cfg(target_os = "linux")]
 mod memory;
 mod names;
+mod pages;
 mod probes;
 mod quantize;
 mod records;

@@ -2,11 +2,9 @@
 
 use crate::kill::kill_after;
 use crate::{TINY, exmy, printed, succeed, text_file};
-use exmy_lab::page::Page;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Duration;
 
 /// The smallest study: two figures that share runs.
@@ -330,92 +328,4 @@ fn a_broken_run_is_left_out() {
     fs::remove_dir_all(&runs[2]).unwrap();
     let output = exmy(&page).current_dir(folder.path()).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
-}
-
-/// How pages lie in windows of two widths, as a browser lays them out: how wide their contents are, and how
-/// high the lowest text of a picture; `None` where there is no browser. Windows are frames, as browsers have
-/// none narrower than 500.
-fn laid_out(pages: &[String], widths: [u32; 2]) -> Option<Vec<[f64; 2]>> {
-    let browsers = ["chromium", "chromium-browser", "google-chrome"];
-    let browser = browsers.into_iter().find(|name| {
-        Command::new(name).arg("--version").output().is_ok_and(|output| output.status.success())
-    })?;
-    let folder = tempfile::tempdir().unwrap();
-    let mut frames = String::new();
-    for (i, page) in pages.iter().enumerate() {
-        let measured = format!(
-            "<script>addEventListener('load', () => parent.postMessage([{i}, innerWidth, \
-             document.documentElement.scrollWidth, Math.min(99, ...[...document.querySelectorAll('svg text')]\
-             .filter(text => text.textContent.trim()).map(text => text.getBoundingClientRect().height)\
-             .filter(height => height > 0))], '*'))</script></body>"
-        );
-        let path = format!("page{i}.html");
-        fs::write(folder.path().join(&path), page.replace("</body>", &measured)).unwrap();
-        for width in widths {
-            frames += &format!(
-                "<iframe src=\"{path}\" width={width} height=900 style=border:0></iframe>"
-            );
-        }
-    }
-    let outer = format!(
-        "<body><title></title><script>addEventListener('message', \
-         event => document.title += event.data + ';')</script>{frames}</body>"
-    );
-    fs::write(folder.path().join("outer.html"), outer).unwrap();
-    let output = Command::new(browser)
-        .args(["--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"])
-        .args(["--virtual-time-budget=20000", "--window-size=1600,2000"])
-        .arg(format!("--user-data-dir={}", folder.path().join("profile").to_str().unwrap()))
-        .arg(format!("file://{}", folder.path().join("outer.html").to_str().unwrap()))
-        .output()
-        .unwrap();
-    let dom = String::from_utf8_lossy(&output.stdout).into_owned();
-    let title = dom.split("<title>").nth(1)?.split("</title>").next()?;
-    let seen = title.split_terminator(';').map(|one| {
-        let numbers: Vec<f64> = one.split(',').map(|number| number.parse().unwrap()).collect();
-        ((numbers[0] as usize, numbers[1] as u32), [numbers[2], numbers[3]])
-    });
-    let seen: BTreeMap<(usize, u32), [f64; 2]> = seen.collect();
-    let places = (0..pages.len()).flat_map(|i| widths.map(|width| (i, width)));
-    Some(places.map(|place| seen[&place]).collect())
-}
-
-/// On a phone and on a desktop nothing reaches beyond the window, what stands in pictures can be read, and
-/// nothing is asked for from elsewhere: pages of some figures of each study, and one of the pictures that are
-/// committed.
-#[test]
-fn pages_fit_their_windows() {
-    let folder = tempfile::tempdir().unwrap();
-    let some = [
-        ("bit-reduction", "BR-3,BR-4,BR-6"),
-        ("mx-instabilities", "F2b,F3,T3"),
-        ("nvfp4-outliers", "E1"),
-    ];
-    let pages = some.map(|(study, figures)| {
-        let one = ["study", study, "--figure", figures, "--scale", "smoke", "--quiet"];
-        succeed(exmy(&one).arg("--out").arg(folder.path().join(study)));
-        fs::read_to_string(folder.path().join(study).join("report.html")).unwrap()
-    });
-    let mut committed = Page::new("Pictures that are committed");
-    let pictures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/studies/pictures");
-    for entry in fs::read_dir(pictures).into_iter().flatten().map(Result::unwrap) {
-        committed.picture(&fs::read_to_string(entry.path()).unwrap());
-    }
-    let pages = [&pages[..], &[committed.to_html()]].concat();
-    for page in &pages {
-        let without = page.replace("http://www.w3.org/2000/svg", "");
-        assert!(!without.contains("<script") && !without.contains("src="));
-        assert!(!without.contains("href=\"http") && !without.contains("url(http"));
-    }
-    assert!(!pages[0].replace("http://www.w3.org/2000/svg", "").contains("http"));
-    let widths = [390, 1440];
-    let Some(found) = laid_out(&pages, widths) else {
-        crate::skipped("Chromium, which lays pages out");
-        return;
-    };
-    for (i, [wide, low]) in found.into_iter().enumerate() {
-        let width = widths[i % 2];
-        assert!(wide <= f64::from(width), "page {}: {wide} of {width}", i / 2);
-        assert!(low >= 9.0, "page {}: text of {low} in a window of {width}", i / 2);
-    }
 }
