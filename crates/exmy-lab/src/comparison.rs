@@ -26,6 +26,13 @@ pub(crate) struct Curves {
     pub(crate) end: Option<String>,
 }
 
+impl Curves {
+    /// What the `index`-th condition of a picture measured, in which all are compared with the first.
+    pub(crate) fn of(name: &str, seeds: Vec<(u64, Points)>, index: usize) -> Self {
+        Self { name: name.to_owned(), seeds, base: (index > 0).then_some(0), end: None }
+    }
+}
+
 /// A noisy curve as an average that looks back over a tenth of the steps so far, so that the steep start is not
 /// dragged along, and over a thirtieth of the run at most.
 pub(crate) fn calm(points: &[(f64, f64)]) -> Points {
@@ -105,11 +112,36 @@ pub(crate) fn differences(all: &[Curves], noisy: bool) -> Option<Panel> {
         true => format!("difference from {first}, %"),
         false => "difference from the first recipe at the same settings, %".to_owned(),
     };
-    let mut panel = Panel::new(Axis::linear(label)).settled();
-    for (one, seeds) in compared {
-        panel = add(panel, &one.name, &seeds, |last| format!("{last:+.2} %"));
+    // Of runs that fail everyone sees that; the axis is for those that do not.
+    let last = |seeds: &[(u64, Points)]| -> f64 {
+        over_seeds(seeds.iter().map(|(_, points)| points)).last().map_or(f64::NAN, |point| point.1)
+    };
+    let far = |seeds: &[(u64, Points)]| last(seeds).is_nan() || last(seeds).abs() > FAR;
+    let (beyond, near): (Vec<_>, Vec<_>) = compared.iter().partition(|(_, seeds)| far(seeds));
+    let axis = match (beyond.is_empty(), range(&near)) {
+        (false, Some([low, high])) => Axis::linear(label).range(low, high),
+        _ => Axis::linear(label),
+    };
+    let mut panel = Panel::new(axis).settled();
+    for (one, seeds) in &compared {
+        panel = add(panel, &one.name, seeds, |last| format!("{last:+.2} %"));
     }
     Some(panel.rule(0.0, ""))
+}
+
+/// A difference, in per cent, beyond which a condition does not decide what an axis shows.
+const FAR: f64 = 100.0;
+
+/// Where the last nine tenths of some differences lie, with some room; `None` of none.
+fn range(all: &[&(&Curves, Vec<(u64, Points)>)]) -> Option<[f64; 2]> {
+    let points = || all.iter().flat_map(|(_, seeds)| seeds).flat_map(|(_, points)| points);
+    let end = points().map(|point| point.0).fold(0.0, f64::max);
+    let ys = points().filter(|point| point.0 >= end / 10.0).map(|point| point.1);
+    let [low, high] = ys
+        .filter(|y| y.is_finite())
+        .fold([0.0_f64, 0.0_f64], |[low, high], y| [low.min(y), high.max(y)]);
+    let room = (high - low) / 12.0;
+    (high > low).then_some([low - room, high + room])
 }
 
 /// The first condition before each one that has exactly its values.
@@ -153,6 +185,13 @@ mod tests {
         // Nothing is so many per cent above 0.
         let zero = [curves("f32", None, &[[0.0; 3]]), curves("mxfp4", Some(0), &[[1.0; 3]])];
         assert_eq!(differences(&zero, false), None);
+        // What fails does not hide the others.
+        let failed = curves("e2m1", Some(0), &[[4.0, 90.0, 900.0], [8.0, 90.0, 900.0]]);
+        let svg =
+            Figure::new("").panel(differences(&[&all[..], &[failed]].concat(), false).unwrap());
+        let svg = svg.to_svg();
+        let axis = svg.split("data-y=\"").nth(1).unwrap().split(' ').nth(1).unwrap();
+        assert!(axis.parse::<f64>().unwrap() < 30.0, "{axis}");
         // A seed of which only one has a run is not compared.
         let alone =
             [all[0].clone(), Curves { seeds: [(9, vec![(1.0, 1.0)])].into(), ..all[1].clone() }];

@@ -1,27 +1,28 @@
-//! The picture of a comparison: loss curves above, differences from the first run below.
+//! The picture of a comparison: differences from the first recipe above, loss curves below.
 //!
-//! Curves of number formats nearly coincide, and all runs see the same batches, so what distinguishes them
-//! apart is the difference: the lower panel has it in percent, step by step, of the smoothed
-//! curves. Raw losses are the pale lines, validation losses the dots.
+//! Runs that differ in the seed alone are a line with a band ([`comparison`](crate::comparison)). Of one run each
+//! also the raw losses are drawn, as pale lines, and the validation losses, as dots.
 
-use crate::plot::{Axis, Figure, Panel, Series, smooth};
-use crate::table::gap_percent;
+use crate::comparison::{self, Curves};
+use crate::plot::{Axis, Figure, Series};
 use exmy_train::train::record::Metrics;
 
 /// One run's line.
 #[derive(Clone, Debug)]
 pub struct Curve {
-    /// What the legend says: the recipe.
+    /// What the legend says: the recipe, and the rate where several were tried.
     pub name: String,
+    /// The seed.
+    pub seed: u64,
     /// The run's records so far.
     pub metrics: Vec<Metrics>,
 }
 
 impl Curve {
     /// Steps and training losses; a diverged step is NaN.
-    fn losses(&self) -> (Vec<f64>, Vec<f64>) {
+    fn losses(&self) -> Vec<(f64, f64)> {
         let trained = self.metrics.iter().filter(|line| line.step > 0);
-        trained.map(|line| (line.step as f64, line.loss.unwrap_or(f64::NAN))).unzip()
+        trained.map(|line| (line.step as f64, line.loss.unwrap_or(f64::NAN))).collect()
     }
 
     fn validation(&self) -> impl Iterator<Item = (f64, f64)> + '_ {
@@ -29,42 +30,22 @@ impl Curve {
     }
 }
 
-/// How many steps the drawn average looks back: a tenth of those so far, so that the steep start
-/// is not dragged along, and at most a thirtieth of the run.
-fn horizon(i: usize, steps: usize) -> f64 {
-    (i as f64 / 10.0).min(steps as f64 / 30.0).max(1.0)
-}
-
 /// Draws the curves; `unit` is what losses are in, `conditions` the line below the title, `reference` the
 /// loss of the text's own source on the validation text, if it is known.
 pub fn draw(unit: &str, conditions: &str, reference: Option<f64>, curves: &[Curve]) -> String {
-    let mut losses = Panel::new(Axis::log(format!("training loss, {unit}"))).height_share(2.0);
-    let mut base: Option<Vec<f64>> = None;
-    let mut gaps = Panel::new(Axis::linear(match curves.first() {
-        Some(first) => format!("difference from {}, %", first.name),
-        None => String::new(),
-    }));
+    let mut all: Vec<Curves> = Vec::new();
     for curve in curves {
-        let (steps, raw) = curve.losses();
-        let smoothed = smooth(&raw, |i| horizon(i, raw.len()));
-        let pairs = |values: &[f64]| -> Vec<(f64, f64)> {
-            steps.iter().copied().zip(values.iter().copied()).collect()
-        };
-        let last = smoothed.last().filter(|value| value.is_finite());
-        let note = last.map_or_else(String::new, |value| format!("{value:.3}"));
-        losses = losses
-            .faint(Series::new(&curve.name, pairs(&raw)))
-            .line(Series::new(&curve.name, pairs(&smoothed)).note(note))
-            .points(Series::new(&curve.name, curve.validation()));
-        match &base {
-            None => base = Some(smoothed),
-            Some(base) => {
-                let gap: Vec<f64> =
-                    smoothed.iter().zip(base).map(|(&a, &b)| gap_percent(a, b)).collect();
-                let last = gap.last().filter(|value| value.is_finite());
-                let note = last.map_or_else(String::new, |value| format!("{value:+.2}"));
-                gaps = gaps.line(Series::new(&curve.name, pairs(&gap)).note(note));
-            }
+        let own = (curve.seed, curve.losses());
+        match all.iter_mut().find(|known| known.name == curve.name) {
+            Some(known) => known.seeds.push(own),
+            None => all.push(Curves::of(&curve.name, vec![own], all.len())),
+        }
+    }
+    let axis = Axis::log(format!("training loss, {unit}"));
+    let mut losses = comparison::values(axis, &all, true);
+    if all.len() == curves.len() {
+        for curve in curves {
+            losses = losses.points(Series::new(&curve.name, curve.validation()));
         }
     }
     if let Some(reference) = reference {
@@ -73,7 +54,7 @@ pub fn draw(unit: &str, conditions: &str, reference: Option<f64>, curves: &[Curv
     let figure = Figure::new("Training loss by number format")
         .subtitle(conditions)
         .x(Axis::linear("step"))
-        .panel(losses);
-    let figure = if curves.len() > 1 { figure.panel(gaps.rule(0.0, "")) } else { figure };
-    figure.to_svg()
+        .order(all.iter().map(|one| one.name.as_str()));
+    let gaps = comparison::differences(&all, true);
+    gaps.into_iter().fold(figure, Figure::panel).panel(losses).to_svg()
 }

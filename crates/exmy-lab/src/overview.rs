@@ -272,13 +272,13 @@ fn results(all: &[Condition<'_>], rows: &[table::Row], gaps: &[Option<Gap>], uni
     let compared = gaps.iter().any(Option::is_some);
     let heads = [
         ("recipe", true),
-        ("seeds", several),
-        ("steps", true),
-        ("train loss", true),
-        ("val loss", true),
-        ("deviation", several),
         ("gap, %", compared),
         ("95 % interval, %", compared && several),
+        ("val loss", true),
+        ("deviation", several),
+        ("train loss", true),
+        ("seeds", several),
+        ("steps", true),
         ("tokens/s", true),
         ("state", true),
     ];
@@ -299,13 +299,13 @@ fn results(all: &[Condition<'_>], rows: &[table::Row], gaps: &[Option<Gap>], uni
         let interval = gap.as_ref().and_then(|gap| gap.interval);
         let cells = [
             one.name.clone(),
-            row.runs.to_string(),
-            if low == high { low.to_string() } else { format!("{low} to {high}") },
-            of(row.train_loss),
-            of(row.val_loss),
-            of(row.spread),
             gap.as_ref().map_or_else(|| "-".into(), |gap| format!("{:+.2}", gap.percent)),
             interval.map_or_else(|| "-".into(), |i| format!("{:+.2} to {:+.2}", i.low, i.high)),
+            of(row.val_loss),
+            of(row.spread),
+            of(row.train_loss),
+            row.runs.to_string(),
+            if low == high { low.to_string() } else { format!("{low} to {high}") },
             if time > 0.0 { format!("{:.0}", tokens as f64 / time) } else { "-".into() },
             state(row),
         ];

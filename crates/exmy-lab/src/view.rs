@@ -4,6 +4,7 @@ mod gaps;
 mod probed;
 
 use crate::claim::words;
+use crate::comparison::{self, Curves};
 use crate::detect::{self, Curve, Nats};
 use crate::finding::{Part, Table};
 use crate::grid::GridPoint;
@@ -199,29 +200,32 @@ fn draw_curves(
     also: Option<(&str, &str)>,
     under: &str,
 ) -> Result<Vec<Part>> {
-    let mut pictures: Vec<(&str, Panel, Option<Panel>)> = Vec::new();
+    let mut pictures: Vec<(&str, Vec<Curves>, Panel, Option<Panel>)> = Vec::new();
     for point in &results.points {
         let level = per.and_then(|axis| point.level(axis)).map_or("", |level| level.name);
         if !pictures.iter().any(|(known, ..)| *known == level) {
-            let losses = Panel::new(Axis::linear("smoothed training loss, nats/token"));
+            let losses = Panel::new(Axis::linear("smoothed training loss, nats/token")).settled();
             let probe = also.map(|(_, label)| Panel::new(Axis::log(label)));
             let losses = if probe.is_some() { losses.height_share(1.4) } else { losses };
-            pictures.push((level, losses, probe));
+            pictures.push((level, Vec::new(), losses, probe));
         }
-        let Some((_, losses, probe)) = pictures.iter_mut().find(|(known, ..)| *known == level)
+        let Some((_, curves, losses, probe)) =
+            pictures.iter_mut().find(|(known, ..)| *known == level)
         else {
             continue;
         };
         let (name, runs) = (point.words(per.as_slice()), results.trained(point)?);
         *losses = with_seeds(losses.clone(), &name, &runs);
+        let seeds = runs.iter().map(|(planned, run)| (planned.config.seed, smoothed_loss(run)));
+        curves.push(Curves::of(&name, seeds.collect(), curves.len()));
         if let (Some(panel), Some((measured, _))) = (probe, also) {
             let values = mean_values(&runs, measured)?;
             *panel = panel.clone().line(Series::new(&name, values));
         }
     }
-    let picture = |(level, losses, probe): (&str, Panel, Option<Panel>)| {
+    let picture = |(level, curves, losses, probe): (&str, Vec<Curves>, Panel, Option<Panel>)| {
         let figure = plot::Figure::new(title.replace("{}", level)).subtitle(under);
-        let figure = figure.x(Axis::linear("step")).panel(losses);
+        let figure = compared(figure.x(Axis::linear("step")), &curves).panel(losses);
         Part::Picture(probe.into_iter().fold(figure, plot::Figure::panel))
     };
     Ok(pictures.into_iter().map(picture).collect())
@@ -234,7 +238,7 @@ fn outcomes(
     norms: bool,
     under: &str,
 ) -> Result<Vec<Part>> {
-    let mut pictures: Vec<(String, Panel, Panel)> = Vec::new();
+    let mut pictures: Vec<(String, Vec<Curves>, Panel, Panel)> = Vec::new();
     for point in &results.points {
         let here =
             GridPoint(point.0.iter().filter(|(axis, _)| per.contains(axis)).copied().collect());
@@ -248,7 +252,8 @@ fn outcomes(
                 true => Axis::linear("training loss, nats per byte"),
                 false => Axis::log("training loss"),
             };
-            pictures.push((here, Panel::new(axis), Panel::new(Axis::log("gradient norm"))));
+            let (losses, norms) = (Panel::new(axis), Panel::new(Axis::log("gradient norm")));
+            pictures.push((here, Vec::new(), losses.settled(), norms.settled()));
         }
         let (name, runs) = (point.words(per), results.outcomes(point)?);
         let with_median = |panel: &Panel, name: &str, curves: &[Vec<(f64, f64)>]| {
@@ -257,16 +262,25 @@ fn outcomes(
         let of = |curve: fn(&Outcome) -> &Curve| -> Vec<_> {
             runs.iter().map(|run| calm(curve(run))).collect()
         };
-        let (_, losses, below) = &mut pictures[index];
+        let (_, curves, losses, below) = &mut pictures[index];
+        let seeds = results.grid.runs_of(results.setting, point).into_iter();
+        let seeds = seeds.map(|planned| planned.config.seed).zip(of(|run| &run.losses));
+        curves.push(Curves::of(&name, seeds.collect(), curves.len()));
         *losses = with_median(losses, &name, &of(|run| &run.losses));
         *below = with_median(below, &name, &of(|run| &run.norms));
     }
-    let picture = |(here, losses, below): (String, Panel, Panel)| {
+    let picture = |(here, curves, losses, below): (String, Vec<Curves>, Panel, Panel)| {
         let figure = plot::Figure::new(title.replace("{}", &here)).subtitle(under);
-        let figure = figure.x(Axis::linear("step")).panel(losses);
+        let figure = compared(figure.x(Axis::linear("step")), &curves).panel(losses);
         Part::Picture(if norms { figure.panel(below) } else { figure })
     };
     Ok(pictures.into_iter().map(picture).collect())
+}
+
+/// A picture with a panel of the differences from the first curves, where there are others.
+fn compared(figure: plot::Figure, curves: &[Curves]) -> plot::Figure {
+    let figure = figure.order(curves.iter().map(|one| one.name.as_str()));
+    comparison::differences(curves, false).into_iter().fold(figure, plot::Figure::panel)
 }
 
 /// The smoothed losses of a run, step by step, up to the first that is no finite number.

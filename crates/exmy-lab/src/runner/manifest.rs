@@ -103,12 +103,14 @@ impl Manifest {
         (header, self.runs.iter().map(of).collect())
     }
 
-    /// The name of a run in a picture: its recipe, and the other keys with their values.
+    /// The name of a run in a picture, which it shares with those that differ in the seed alone: its recipe, and
+    /// the other keys with their values.
     pub(super) fn title(&self, entry: &Entry) -> String {
         let word = |(key, value): (&String, &String)| match key.as_str() {
             "recipe" => value.clone(),
             key => format!("{key} {value}"),
         };
-        self.keys.iter().zip(&entry.values).map(word).collect::<Vec<_>>().join(" ")
+        let is_label = |(key, _): &(&String, &String)| *key != "seed";
+        self.keys.iter().zip(&entry.values).filter(is_label).map(word).collect::<Vec<_>>().join(" ")
     }
 }

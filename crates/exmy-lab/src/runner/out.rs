@@ -416,8 +416,8 @@ impl OutFolder {
                 ))
                 .hint("put the file back as it was; --resume then draws all curves"));
             }
-            let name = self.manifest.title(entry);
-            curves.push(loss_figure::Curve { name, metrics: folder.metrics()? });
+            let (name, seed) = (self.manifest.title(entry), config.seed);
+            curves.push(loss_figure::Curve { name, seed, metrics: folder.metrics()? });
             first.get_or_insert(config);
         }
         let under = first.as_ref().map(conditions).unwrap_or_default();

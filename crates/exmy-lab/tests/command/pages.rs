@@ -115,7 +115,7 @@ fn pages_can_be_read_and_used() {
             let width = one["width"].as_f64().unwrap();
             // Pictures of earlier versions have smaller text.
             let committed = one["page"].as_u64() == Some(pages.len() as u64 - 1);
-            let least = if committed { 10.5 } else { 11.0 };
+            let least = if committed { 10.0 } else { 11.0 };
             for view in pair {
                 assert_eq!(view["dark"], dark, "{place}");
                 let wide = view["wide"].as_f64().unwrap();
