@@ -2,150 +2,26 @@
 // sum crosses threads, and only which outputs a thread has differs between the shapes of tiles.
 //
 // FAST  per 32 positions one chain of fused multiply-adds over the even ones and one over the odd ones, each
-// from +0;
-//       their sum is added to the sum so far (`gemm::fast`). What is behind the end are zeros, which change
-//       nothing.
+//       from +0; their sum is added to the sum so far (`gemm::fast`). What is behind the end are zeros, which
+//       change nothing.
 // F32   per 256 positions one chain from +0; the first sum is stored or added to what is there, each further
-// one is
-//       added (`gemm::f32`). Here the end is exact: one more step with zeros would turn -0 into +0.
+//       one is added (`gemm::f32`). Here the end is exact: one more step with zeros would turn -0 into +0.
 //
-// A block of 256 threads has a tile of BM x BN outputs, a thread TM x TN of them. 32 positions of both
-// operands at a time are in shared memory: of an operand whose positions are adjacent (K) as rows of 32, of
-// one whose rows or columns are (not K) as rows of BM or BN. A thread takes four positions at a time to
-// registers.
+// A block has a tile of BM x BN outputs, a thread TM x TN of them. 32 positions of both operands at a time are
+// in shared memory (product_panel.cuh). While a thread multiplies one position, it reads the next.
+//
+// With fewer blocks than tiles the work is shared out evenly (`Share`): a tile may be begun by one block and
+// ended by the next, which waits for the sums so far.
 #pragma once
-#include "prelude.cuh"
+#include "product_panel.cuh"
 
 #define ORDER_FAST 0
 #define ORDER_F32 1
-
-#define POSITIONS 32
-// Rows of 32 positions are 36 numbers apart, so that eight of them begin in different banks.
-#define ROW 36
-#define STAGES 3
 
 struct Gemm {
     u32 m, n, k, accumulate;
     u64 a_stride, b_stride, c_stride;
     float alpha, beta;
-};
-
-// 16 bytes to shared memory, of which `bytes` are there and the others zero, without waiting.
-DEVICE void fetch_16(void* shared, const void* global, u32 bytes) {
-#ifdef EMULATED
-    memset(shared, 0, 16);
-    memcpy(shared, global, bytes);
-#else
-    u32 to = (u32)__cvta_generic_to_shared(shared);
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(global), "r"(bytes));
-#endif
-}
-
-DEVICE void fetched_one_more() {
-#ifndef EMULATED
-    asm volatile("cp.async.commit_group;");
-#endif
-}
-
-// Waits for all groups but the last `N`.
-template <int N> DEVICE void wait_fetched() {
-#ifndef EMULATED
-    asm volatile("cp.async.wait_group %0;" ::"n"(N));
-#endif
-}
-
-// One operand's part of a tile: `SIZE` rows (or columns), and how a thread reads its `MANY` of them.
-template <class T, bool K_ADJACENT, int SIZE, int MANY> struct Panel {
-    static const int PITCH = K_ADJACENT ? ROW : SIZE + 4;
-    static const int FLOATS = K_ADJACENT ? SIZE * ROW : POSITIONS * (SIZE + 4);
-    // Numbers in 16 bytes, and such pieces of a thread.
-    static const int WIDE = 16 / sizeof(T);
-    static const int PIECES = SIZE * POSITIONS / WIDE / 256;
-    static const int PER_ROW = (K_ADJACENT ? POSITIONS : SIZE) / WIDE;
-
-    // Which row of the tile a thread's i-th is.
-    static DEVICE u32 row_of(u32 t, int i) { return K_ADJACENT ? t + 16 * i : (i / 4) * 64 + t * 4 + i % 4; }
-
-    // Where piece `p` of this thread is, and how many of its numbers are there.
-    static DEVICE const T* piece(const T* x, u64 stride, u32 first, u32 rows, u32 k0, u32 k, int p,
-                                 u32& count, u32& to) {
-        u32 id = threadIdx.x + p * 256, row = id / PER_ROW, at = id % PER_ROW * WIDE;
-        to = row * PITCH + at;
-        u32 line = (K_ADJACENT ? first : k0) + row, col = (K_ADJACENT ? k0 : first) + at;
-        u32 lines = K_ADJACENT ? rows : k, cols = K_ADJACENT ? k : rows;
-        count = line < lines && col < cols ? min(cols - col, (u32)WIDE) : 0;
-        return count ? x + line * stride + col : x;
-    }
-
-    // Binary32: straight to shared memory.
-    static DEVICE void fetch(float* panel, const T* x, u64 stride, u32 first, u32 rows, u32 k0, u32 k) {
-#pragma unroll
-        for (int p = 0; p < PIECES; p++) {
-            u32 count, to;
-            const T* from = piece(x, stride, first, rows, k0, k, p, count, to);
-            fetch_16(panel + to, from, count * 4);
-        }
-    }
-
-    // Bfloat16: by way of registers, where each number becomes binary32 once.
-    static DEVICE void load(uint4* held, const T* x, u64 stride, u32 first, u32 rows, u32 k0, u32 k) {
-#pragma unroll
-        for (int p = 0; p < PIECES; p++) {
-            u32 count, to;
-            const T* from = piece(x, stride, first, rows, k0, k, p, count, to);
-            if (count == WIDE) {
-                held[p] = *(const uint4*)from;
-            } else {
-                u32 word[4] = {0, 0, 0, 0};
-#pragma unroll
-                for (u32 i = 0; i < WIDE; i++) {
-                    if (i < count) word[i * sizeof(T) / 4] |= (u32)from[i] << (i * sizeof(T) % 4 * 8);
-                }
-                held[p] = make_uint4(word[0], word[1], word[2], word[3]);
-            }
-        }
-    }
-
-    static DEVICE void store(float* panel, const uint4* held) {
-#pragma unroll
-        for (int p = 0; p < PIECES; p++) {
-            u32 id = threadIdx.x + p * 256, row = id / PER_ROW, at = id % PER_ROW * WIDE;
-            float* to = panel + row * PITCH + at;
-            uint4 w = held[p];
-            *(float4*)to = make_float4(float_of(w.x << 16), float_of(w.x & 0xFFFF0000u), float_of(w.y << 16),
-                                       float_of(w.y & 0xFFFF0000u));
-            *(float4*)(to + 4) = make_float4(float_of(w.z << 16), float_of(w.z & 0xFFFF0000u),
-                                             float_of(w.w << 16), float_of(w.w & 0xFFFF0000u));
-        }
-    }
-
-    // `AT_ONCE` positions from k on of this thread's rows.
-    template <int AT_ONCE> static DEVICE void read(const float* panel, u32 t, u32 k,
-                                                   float (&x)[MANY][AT_ONCE]) {
-        if (K_ADJACENT) {
-#pragma unroll
-            for (int i = 0; i < MANY; i++) {
-                const float* from = panel + (t + 16 * i) * PITCH + k;
-                if (AT_ONCE == 4) {
-                    float4 four = *(const float4*)from;
-                    x[i][0] = four.x, x[i][1] = four.y, x[i][2 % AT_ONCE] = four.z,
-                    x[i][3 % AT_ONCE] = four.w;
-                } else {
-                    float2 two = *(const float2*)from;
-                    x[i][0] = two.x, x[i][1] = two.y;
-                }
-            }
-        } else {
-#pragma unroll
-            for (int q = 0; q < AT_ONCE; q++) {
-#pragma unroll
-                for (int i = 0; i < MANY; i += 4) {
-                    float4 four = *(const float4*)(panel + (k + q) * PITCH + (i / 4) * 64 + t * 4);
-                    x[i][q] = four.x, x[i + 1][q] = four.y, x[i + 2][q] = four.z, x[i + 3][q] = four.w;
-                }
-            }
-        }
-    }
 };
 
 // Which tile a block has: bands of eight tiles down, so that what blocks read at one time is little.
@@ -156,222 +32,257 @@ DEVICE void tile_of(u32 block, u32 down, u32 across, u32& row, u32& col) {
     col = in / height;
 }
 
-template <class T> struct IsWide {
-    static const bool YES = true;
-};
-template <> struct IsWide<u16> {
-    static const bool YES = false;
+// What this block does, in this order: the beginning of a tile, which the next block ends; whole tiles; the end
+// of a tile that the block before began. So a block waits only for what the block before does first.
+struct Share {
+    u32 rounds, tail, head, whole, units;
+    u32 tail_from, head_to;
+
+    // `units` of each tile may be done by different blocks.
+    DEVICE Share(u32 tiles, u32 units) : units(units) {
+        // Whole tiles first, as neighbours read the same; the last one to two rounds are shared out.
+        rounds = max(tiles / gridDim.x, 1u) - 1;
+        u32 before = rounds * gridDim.x;
+        u64 all = (u64)(tiles - before) * units;
+        u64 first = all * blockIdx.x / gridDim.x, end = all * (blockIdx.x + 1) / gridDim.x;
+        tail = before + (u32)(first / units);
+        tail_from = (u32)(first % units);
+        head = before + (u32)(end / units);
+        head_to = (u32)(end % units);
+        whole = tail + (tail_from > 0);
+    }
+
+    // Part number `i`: its tile and its units; nothing is left if there is none.
+    DEVICE bool part(u32 i, u32& tile, u32& from, u32& to) const {
+        from = 0, to = units;
+        if (head_to > 0 && i-- == 0) {
+            tile = head, to = head_to;
+        } else if (i < rounds) {
+            tile = i * gridDim.x + blockIdx.x;
+        } else if ((i -= rounds) < head - whole) {
+            tile = whole + i;
+        } else {
+            tile = tail, from = tail_from;
+            return i == head - whole && tail_from > 0;
+        }
+        return true;
+    }
 };
 
-template <int ORDER, class T, bool A_K, bool B_K, int BM, int BN, int AT_ONCE, bool ASIDE>
+template <int ORDER, class T, bool A_K, bool B_K, int BM, int BN, int TM, int TN>
 DEVICE void product(const T* a, const T* b, float* c, const float* a_scale, const float* b_scale,
-                    const Gemm& g) {
-    const int TM = BM / 16, TN = BN / 16;
-    typedef Panel<T, A_K, BM, TM> A;
-    typedef Panel<T, B_K, BN, TN> B;
-    const bool FETCHED = IsWide<T>::YES;
+                    float4* begun, u32* ready, const Gemm& g) {
+    const int THREADS = BM / TM * (BN / TN), ODD = ORDER == ORDER_FAST;
+    // Steps of 32 positions that are done by one block, so that no chain is parted.
+    const u32 UNIT = ORDER == ORDER_FAST ? 1 : 8;
+    typedef Panel<T, A_K, BM, TM, THREADS> A;
+    typedef Panel<T, B_K, BN, TN, THREADS> B;
     const int STAGE = A::FLOATS + B::FLOATS;
-    // Where registers are full with chains, the sums so far wait in shared memory.
-    const int OWN = ASIDE ? 1 : TM * TN;
     DYNAMIC_SHARED(shared);
     float* stages = (float*)shared;
-    float4* aside = (float4*)(stages + (FETCHED ? STAGES : 2) * STAGE);
 
+    // A warp has 4 x 8 threads. Those at a distance of 1 read the same rows and those at a distance of 2 the
+    // same columns, by which shared memory serves half a warp at once.
     u32 tid = threadIdx.x, warp = tid / 32, lane = tid % 32;
-    u32 ty = warp / 2 * 4 + lane / 8, tx = warp % 2 * 8 + lane % 8;
-    u32 row, col;
-    tile_of(blockIdx.x, (g.m + BM - 1) / BM, (g.n + BN - 1) / BN, row, col);
-    row *= BM;
-    col *= BN;
+#ifdef LANES_APART
+    u32 ty = lane / 8, tx = lane % 8;
+#else
+    u32 ty = lane / 2 % 4, tx = lane % 2 + lane / 8 * 2;
+#endif
+    const int ACROSS = BN / TN / 8;
+    ty += warp / ACROSS * 4;
+    tx += warp % ACROSS * 8;
 
-    float sum[OWN];
-    if (ASIDE) {
-        for (int q = 0; q < TM * TN / 4; q++) aside[q * 256 + tid] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-    } else {
+    u32 down = (g.m + BM - 1) / BM, across = (g.n + BN - 1) / BN;
+    u32 steps = (g.k + POSITIONS - 1) / POSITIONS;
+    float sum[TM][TN], chain[ODD + 1][TM][TN], x[2][TM], y[2][TN];
+    auto multiply = [&](int which, int q, bool first) {
 #pragma unroll
-        for (int i = 0; i < OWN; i++) sum[i] = 0.0f;
-    }
-    float chain[ORDER == ORDER_FAST ? 2 : 1][TM][TN];
-    u32 tiles = (g.k + POSITIONS - 1) / POSITIONS;
-    uint4 held_a[FETCHED ? 1 : A::PIECES], held_b[FETCHED ? 1 : B::PIECES];
+        for (int i = 0; i < TM; i++)
+#pragma unroll
+            for (int j = 0; j < TN; j++) {
+                float& e = chain[which][i][j];
+                e = first ? x[q][i] * y[q][j] : fma_rn(x[q][i], y[q][j], e);
+            }
+    };
+    float factor = g.alpha;
+    if (a_scale != nullptr) factor *= *a_scale;
+    if (b_scale != nullptr) factor *= *b_scale;
+    bool by_four = ((u64)c % 16 | g.c_stride % 4) == 0;
 
-    auto fetch = [&](u32 t) {
-        if (t < tiles) {
-            float* to = stages + t % STAGES * STAGE;
-            A::fetch(to, a, g.a_stride, row, g.m, t * POSITIONS, g.k);
-            B::fetch(to + A::FLOATS, b, g.b_stride, col, g.n, t * POSITIONS, g.k);
-        }
-        fetched_one_more();
-    };
-    auto load = [&](u32 t) {
-        A::load(held_a, a, g.a_stride, row, g.m, t * POSITIONS, g.k);
-        B::load(held_b, b, g.b_stride, col, g.n, t * POSITIONS, g.k);
-    };
-    auto store = [&](u32 t) {
-        float* to = stages + t % 2 * STAGE;
-        A::store(to, held_a);
-        B::store(to + A::FLOATS, held_b);
-    };
-    if constexpr (FETCHED) {
-        fetch(0);
-        fetch(1);
-    } else if (tiles > 0) {
-        load(0);
-        store(0);
-    }
-
-    for (u32 t = 0; t < tiles; t++) {
-        if constexpr (FETCHED) {
-            wait_fetched<1>();
+    Share share(down * across, max((steps + UNIT - 1) / UNIT, 1u));
+    u32 tile, from, to;
+    for (u32 p = 0; share.part(p, tile, from, to); p++) {
+        bool ends = to == share.units;
+        from *= UNIT, to = min(to * UNIT, steps);
+        u32 row, col;
+        tile_of(tile, down, across, row, col);
+        row *= BM;
+        col *= BN;
+        A left(a, g.a_stride, row, g.m, from * POSITIONS);
+        B right(b, g.b_stride, col, g.n, from * POSITIONS);
+        u32 ahead = from, at = 0;
+        auto fetch = [&]() {
+            if (ahead < to) {
+                float* panel = stages + at * STAGE;
+                u32 positions = g.k - ahead * POSITIONS;
+                left.fetch(panel, g.a_stride, positions);
+                right.fetch(panel + A::FLOATS, g.b_stride, positions);
+            }
+            ahead++;
+            at = at + 1 == A::STAGES ? 0 : at + 1;
+            A::fetched_one_more();
+        };
+        u32 stored = 0;
+        auto arrive = [&]() {
+            left.store(stages + stored * STAGE);
+            right.store(stages + stored * STAGE + A::FLOATS);
+            stored = stored + 1 == A::STAGES ? 0 : stored + 1;
+            A::wait();
             __syncthreads();
-            fetch(t + 2);
-        } else {
-            __syncthreads();
-            if (t + 1 < tiles) load(t + 1);
+        };
+
+        // Nobody reads the last tile's panels any more, and the sums so far are there.
+        if (from > 0 && tid == 0) {
+            while (atomicAdd(ready + blockIdx.x - 1, 0u) == 0) {}
         }
-        const float* pa = stages + (FETCHED ? t % STAGES : t % 2) * STAGE;
-        const float* pb = pa + A::FLOATS;
-        float x[TM][AT_ONCE], y[TN][AT_ONCE];
-        if constexpr (ORDER == ORDER_FAST) {
-            // The first product of a chain from +0 needs no addition: only the sign of a zero may differ, and
-            // that is lost where the chains are added to a sum that is never -0.
-            A::template read<AT_ONCE>(pa, ty, 0, x);
-            B::template read<AT_ONCE>(pb, tx, 0, y);
+        __syncthreads();
+        if (from > 0) __threadfence();
 #pragma unroll
-            for (int q = 0; q < AT_ONCE; q++) {
+        for (int i = 0; i < TM; i++)
 #pragma unroll
-                for (int i = 0; i < TM; i++)
-#pragma unroll
-                    for (int j = 0; j < TN; j++) {
-                        float* e = &chain[q & 1][i][j];
-                        *e = q < 2 ? x[i][q] * y[j][q] : fma_rn(x[i][q], y[j][q], *e);
-                    }
+            for (int j = 0; j < TN; j += 4) {
+                float4 four = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+                if (from > 0) four = begun[((blockIdx.x - 1) * TM * TN + i * TN + j) / 4 * THREADS + tid];
+                sum[i][j] = four.x, sum[i][j + 1] = four.y, sum[i][j + 2] = four.z, sum[i][j + 3] = four.w;
             }
-#pragma unroll 1
-            for (u32 k = AT_ONCE; k < POSITIONS; k += AT_ONCE) {
-                A::template read<AT_ONCE>(pa, ty, k, x);
-                B::template read<AT_ONCE>(pb, tx, k, y);
-#pragma unroll
-                for (int q = 0; q < AT_ONCE; q++)
-#pragma unroll
-                    for (int i = 0; i < TM; i++)
-#pragma unroll
-                        for (int j = 0; j < TN; j++)
-                            chain[q & 1][i][j] = fma_rn(x[i][q], y[j][q], chain[q & 1][i][j]);
-            }
-            if constexpr (ASIDE) {
-#pragma unroll
-                for (int i = 0; i < TM; i++)
-#pragma unroll
-                    for (int j = 0; j < TN; j += 4) {
-                        float4* at = aside + (i * TN + j) / 4 * 256 + tid;
-                        float4 s = *at;
-                        s.x += chain[0][i][j] + chain[1][i][j];
-                        s.y += chain[0][i][j + 1] + chain[1][i][j + 1];
-                        s.z += chain[0][i][j + 2] + chain[1][i][j + 2];
-                        s.w += chain[0][i][j + 3] + chain[1][i][j + 3];
-                        *at = s;
-                    }
-            } else {
-#pragma unroll
-                for (int i = 0; i < TM; i++)
-#pragma unroll
-                    for (int j = 0; j < TN; j++) sum[i * TN + j] += chain[0][i][j] + chain[1][i][j];
-            }
-        } else {
-            if (t % 8 == 0) {
+        fetch();
+        if (A::STAGES == 3) fetch();
+        arrive();
+        const float *pa = stages + ty * 4, *pb = stages + A::FLOATS + tx * 4;
+        u32 stage = 0;
+        A::read(pa, x[0]);
+        B::read(pb, y[0]);
+        for (u32 t = from; t < to; t++) {
+            fetch();
+            if (ORDER == ORDER_F32 && t % 8 == 0) {
 #pragma unroll
                 for (int i = 0; i < TM; i++)
 #pragma unroll
                     for (int j = 0; j < TN; j++) chain[0][i][j] = 0.0f;
             }
-            u32 left = g.k - t * POSITIONS;
-            if (left >= POSITIONS) {
-#pragma unroll 1
-                for (u32 k = 0; k < POSITIONS; k += AT_ONCE) {
-                    A::template read<AT_ONCE>(pa, ty, k, x);
-                    B::template read<AT_ONCE>(pb, tx, k, y);
-#pragma unroll
-                    for (int q = 0; q < AT_ONCE; q++)
-#pragma unroll
-                        for (int i = 0; i < TM; i++)
-#pragma unroll
-                            for (int j = 0; j < TN; j++)
-                                chain[0][i][j] = fma_rn(x[i][q], y[j][q], chain[0][i][j]);
+            u32 positions = g.k - t * POSITIONS;
+            if (ORDER == ORDER_FAST || positions >= POSITIONS) {
+                // The first product of a chain from +0 needs no addition in the order FAST: only the sign of
+                // a zero may differ, and that is lost where the chains are added to a sum that is never -0.
+                A::read(pa + A::PITCH, x[1]);
+                B::read(pb + B::PITCH, y[1]);
+                multiply(0, 0, ORDER == ORDER_FAST);
+                A::read(pa + 2 * A::PITCH, x[0]);
+                B::read(pb + 2 * B::PITCH, y[0]);
+                multiply(ODD, 1, ORDER == ORDER_FAST);
+#pragma unroll 2
+                for (int k = 3; k < POSITIONS - 1; k += 2) {
+                    A::read(pa + k * A::PITCH, x[1]);
+                    B::read(pb + k * B::PITCH, y[1]);
+                    multiply(0, 0, false);
+                    A::read(pa + (k + 1) * A::PITCH, x[0]);
+                    B::read(pb + (k + 1) * B::PITCH, y[0]);
+                    multiply(ODD, 1, false);
                 }
+                A::read(pa + (POSITIONS - 1) * A::PITCH, x[1]);
+                B::read(pb + (POSITIONS - 1) * B::PITCH, y[1]);
+                multiply(0, 0, false);
+                arrive();
+                stage = stage + 1 == A::STAGES ? 0 : stage + 1;
+                pa = stages + stage * STAGE + ty * 4;
+                pb = stages + stage * STAGE + A::FLOATS + tx * 4;
+                A::read(pa, x[0]);
+                B::read(pb, y[0]);
+                multiply(ODD, 1, false);
             } else {
 #pragma unroll 1
-                for (u32 k = 0; k < left; k += AT_ONCE) {
-                    A::template read<AT_ONCE>(pa, ty, k, x);
-                    B::template read<AT_ONCE>(pb, tx, k, y);
-#pragma unroll
-                    for (int q = 0; q < AT_ONCE; q++) {
-                        if (k + q < left) {
-#pragma unroll
-                            for (int i = 0; i < TM; i++)
-#pragma unroll
-                                for (int j = 0; j < TN; j++)
-                                    chain[0][i][j] = fma_rn(x[i][q], y[j][q], chain[0][i][j]);
-                        }
-                    }
+                for (u32 k = 0; k < positions; k++) {
+                    A::read(pa + k * A::PITCH, x[0]);
+                    B::read(pb + k * B::PITCH, y[0]);
+                    multiply(0, 0, false);
                 }
             }
-            if (t % 8 == 7 || t + 1 == tiles) {
+            if (ORDER == ORDER_FAST) {
+#pragma unroll
+                for (int i = 0; i < TM; i++)
+#pragma unroll
+                    for (int j = 0; j < TN; j++) sum[i][j] += chain[0][i][j] + chain[ODD][i][j];
+            } else if (t % 8 == 7 || t + 1 == steps) {
                 bool first = t < 8;
 #pragma unroll
                 for (int i = 0; i < TM; i++)
 #pragma unroll
                     for (int j = 0; j < TN; j++) {
                         u32 r = row + A::row_of(ty, i), q = col + B::row_of(tx, j);
-                        float* at =
-                            ASIDE ? (float*)(aside + (i * TN + j) / 4 * 256 + tid) + j % 4 : sum + i * TN + j;
-                        float old = *at;
+                        float old = sum[i][j];
                         if (first && g.accumulate && r < g.m && q < g.n) old = c[r * g.c_stride + q];
-                        *at = first && !g.accumulate ? chain[0][i][j] : old + chain[0][i][j];
+                        sum[i][j] = first && !g.accumulate ? chain[0][i][j] : old + chain[0][i][j];
                     }
             }
         }
-        if constexpr (!FETCHED) {
-            if (t + 1 < tiles) store(t + 1);
-        }
-    }
 
-    float factor = g.alpha;
-    if (a_scale != nullptr) factor *= *a_scale;
-    if (b_scale != nullptr) factor *= *b_scale;
+        if (!ends) {
 #pragma unroll
-    for (int i = 0; i < TM; i++) {
-        u32 r = row + A::row_of(ty, i);
+            for (int i = 0; i < TM; i++)
 #pragma unroll
-        for (int j = 0; j < TN; j++) {
-            u32 q = col + B::row_of(tx, j);
-            if (r >= g.m || q >= g.n) continue;
-            float* out = c + r * g.c_stride + q;
-            float total;
-            if constexpr (ASIDE) total = ((const float*)(aside + (i * TN + j) / 4 * 256 + tid))[j % 4];
-            else total = sum[i * TN + j];
-            if (ORDER == ORDER_FAST) {
-                float y = factor * total;
-                if (g.beta != 0.0f) y += g.beta * *out;
-                total = canonical(y);
-            } else if (tiles == 0 && g.accumulate) {
-                total = *out + 0.0f;
+                for (int j = 0; j < TN; j += 4) {
+                    begun[(blockIdx.x * TM * TN + i * TN + j) / 4 * THREADS + tid] =
+                        make_float4(sum[i][j], sum[i][j + 1], sum[i][j + 2], sum[i][j + 3]);
+                }
+            __threadfence();
+            __syncthreads();
+            if (tid == 0) atomicAdd(ready + blockIdx.x, 1u);
+            continue;
+        }
+#pragma unroll
+        for (int i = 0; i < TM; i++) {
+            u32 r = row + A::row_of(ty, i);
+            if (r >= g.m) continue;
+#pragma unroll
+            for (int j = 0; j < TN; j += 4) {
+                u32 q = col + B::row_of(tx, j);
+                float* out = c + r * g.c_stride + q;
+                float four[4];
+#pragma unroll
+                for (int e = 0; e < 4; e++) {
+                    four[e] = sum[i][j + e];
+                    if (ORDER == ORDER_FAST) {
+                        float y = factor * four[e];
+                        if (g.beta != 0.0f && q + e < g.n) y += g.beta * out[e];
+                        four[e] = canonical(y);
+                    } else if (steps == 0 && g.accumulate && q + e < g.n) {
+                        four[e] = out[e] + 0.0f;
+                    }
+                }
+                if (by_four && q + 4 <= g.n) {
+                    *(float4*)out = make_float4(four[0], four[1], four[2], four[3]);
+                } else {
+#pragma unroll
+                    for (int e = 0; e < 4; e++) {
+                        if (q + e < g.n) out[e] = four[e];
+                    }
+                }
             }
-            *out = total;
         }
     }
 }
 
-#define PRODUCT(ORDER, KIND, T, MAJORS, A_K, B_K, SIZE, BM, BN, AT_ONCE, ASIDE)                            \
-    KERNEL(256)                                                                                            \
+#define PRODUCT(ORDER, KIND, T, MAJORS, A_K, B_K, SIZE, BM, BN, TM, TN)                                    \
+    KERNEL(BM / TM * (BN / TN))                                                                            \
     KIND##_##MAJORS##_##SIZE(const T* a, const T* b, float* c, const float* a_scale, const float* b_scale, \
-                             PARAMETERS(Gemm) g) {                                                         \
-        product<ORDER, T, A_K, B_K, BM, BN, AT_ONCE, ASIDE>(a, b, c, a_scale, b_scale, g);                 \
+                             float4* begun, u32* ready, PARAMETERS(Gemm) g) {                              \
+        product<ORDER, T, A_K, B_K, BM, BN, TM, TN>(a, b, c, a_scale, b_scale, begun, ready, g);           \
     }
 
 // Names end with how operands lie: `nt` has the positions of both adjacent, `nn` those of the left one, `tn`
-// none. Then the tile: large, where `tn` reads two positions at once, tall and small.
-#define PRODUCTS(ORDER, KIND, T, SIZE, BM, BN, AT_ONCE, ASIDE)             \
-    PRODUCT(ORDER, KIND, T, nt, true, true, SIZE, BM, BN, AT_ONCE, ASIDE)  \
-    PRODUCT(ORDER, KIND, T, nn, true, false, SIZE, BM, BN, AT_ONCE, ASIDE) \
-    PRODUCT(ORDER, KIND, T, tn, false, false, SIZE, BM, BN, AT_ONCE, ASIDE)
+// none. Then the tile.
+#define PRODUCTS(ORDER, KIND, T, SIZE, BM, BN, TM, TN)             \
+    PRODUCT(ORDER, KIND, T, nt, true, true, SIZE, BM, BN, TM, TN)  \
+    PRODUCT(ORDER, KIND, T, nn, true, false, SIZE, BM, BN, TM, TN) \
+    PRODUCT(ORDER, KIND, T, tn, false, false, SIZE, BM, BN, TM, TN)

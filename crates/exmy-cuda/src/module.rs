@@ -28,7 +28,7 @@ macro_rules! headers {
     };
 }
 headers! {
-    "prelude.cuh" "product.cuh" "random.cuh" "rotate.cuh" "round.cuh" "scale.cuh" "wgmma.cuh"
+    "prelude.cuh" "product.cuh" "product_panel.cuh" "random.cuh" "rotate.cuh" "round.cuh" "scale.cuh" "wgmma.cuh"
     "layers/real.cuh" "layers/tile.cuh"
 }
 

@@ -12,7 +12,7 @@ use exmy::minifloat::Bf16;
 use crate::backend::Boxes;
 use crate::launch::{Launch, Plain};
 use crate::module::{F32, FAST_BF16, FAST_F32, HOPPER, Module};
-use crate::{Buffer, Device, Element, Error, Grid, Result, View, ViewMut, pack};
+use crate::{Buffer, Element, Error, Grid, Result, View, ViewMut, pack};
 
 /// In which order a product adds, and in what precision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -244,15 +244,21 @@ const TILES: [Tile; 3] = [
     Tile { name: "tall", rows: 128, cols: 64, speed: 0.8 },
     Tile { name: "small", rows: 64, cols: 64, speed: 0.7 },
 ];
+/// Threads of a block, whatever its tile.
+const THREADS: u32 = 256;
 
 impl Product<'_> {
-    /// The tile that ends first: how many rounds the processors make, times what one takes.
-    fn tile(&self, device: &Device) -> &'static Tile {
-        let processors = device.properties().processors as usize;
+    /// How many tiles there are of this shape.
+    fn count(&self, tile: &Tile) -> usize {
+        self.m.div_ceil(tile.rows) * self.n.div_ceil(tile.cols)
+    }
+
+    /// The tile that ends first. Large ones are shared out evenly; of the others processors make rounds.
+    fn tile(&self, processors: usize) -> &'static Tile {
         let time = |tile: &Tile| {
-            let count = self.m.div_ceil(tile.rows) * self.n.div_ceil(tile.cols);
-            // Two or three of the smaller ones are on a processor at a time and fill its pauses.
-            count.div_ceil(processors) as f64 * (tile.rows * tile.cols) as f64 / tile.speed
+            let rounds = self.count(tile) as f64 / processors as f64;
+            let rounds = if tile.name == "large" { rounds.max(1.0) } else { rounds.ceil() };
+            rounds * (tile.rows * tile.cols) as f64 / tile.speed
         };
         let (large, tall, small) = (&TILES[0], &TILES[1], &TILES[2]);
         let best = if time(tall) < time(large) { tall } else { large };
@@ -282,17 +288,12 @@ impl Product<'_> {
         c: ViewMut<'_, f32>,
     ) -> Result<()> {
         let device = c.buffer.device().clone();
-        let tile = self.tile(&device);
-        // Positions are adjacent in a left operand as it lies, and in a right one that is transposed. Where
-        // they are in neither, the large tile is fastest, and moving an operand costs little if it is used by
-        // many tiles. Where they are in the right one alone, it is moved in any case.
-        let (a_adjacent, b_adjacent) = (!a_turned, b_turned);
-        let pays = |others: usize| tile.name == "large" && others >= 1024;
-        let turn_a = a_adjacent && pays(self.n);
-        let turn = b_adjacent && (pays(self.m) || !a_adjacent || turn_a);
-        let a_adjacent = a_adjacent && !turn_a;
-        let (a, b) = (Ready::new(a, turn_a)?, Ready::new(b, turn)?);
-        let majors = match (a_adjacent, b_adjacent && !turn) {
+        let processors = device.properties().processors as usize;
+        let tile = self.tile(processors);
+        // There is no kernel for positions that are adjacent in the right operand alone.
+        let (a_adjacent, b_adjacent) = (!a_turned, b_turned && !a_turned);
+        let (a, b) = (Ready::new(a, false)?, Ready::new(b, b_turned && a_turned)?);
+        let majors = match (a_adjacent, b_adjacent) {
             (true, true) => "nt",
             (true, false) => "nn",
             (false, _) => "tn",
@@ -301,22 +302,27 @@ impl Product<'_> {
         let Some(name) = module.kernels.iter().find(|name| **name == wanted) else {
             unreachable!("{} has {wanted}", module.name)
         };
-        let blocks = self.m.div_ceil(tile.rows) * self.n.div_ceil(tile.cols);
-        let floats =
-            |size: usize, adjacent: bool| if adjacent { size * 36 } else { 32 * (size + 4) };
-        let stage = floats(tile.rows, a_adjacent) + floats(tile.cols, b_adjacent && !turn);
+        let count = self.count(tile);
+        let blocks = if tile.name == "large" { count.min(processors) } else { count };
+        // The sums of tiles that one block begins and the next ends, and which are ready.
+        let begun = if blocks < count && !count.is_multiple_of(blocks) {
+            let sums = Buffer::<f32>::uninit(&device, blocks * tile.rows * tile.cols)?;
+            Some((sums, device.zeros::<u32>(blocks)?))
+        } else {
+            None
+        };
+        // 32 positions of both operands, in rows that are four numbers longer.
+        let stage = 32 * (tile.rows + 4 + tile.cols + 4);
         let stages = if size_of::<T>() == 4 { 3 } else { 2 };
-        // Sums so far that are not in registers.
-        let aside = tile.name == "large" && (kind == "f32" || majors != "tn");
-        let aside = if aside { tile.rows * tile.cols } else { 0 };
-        let grid = Grid::new(blocks as u32, 256).with_shared((4 * (stages * stage + aside)) as u32);
+        let grid = Grid::new(blocks as u32, THREADS).with_shared((4 * stages * stage) as u32);
         let gemm = self.gemm(&c, a.view.stride, b.view.stride);
         let ((x, first), (y, second)) = (a.buffer(), b.buffer());
         let launch = Launch::new(&device, module, name).read_at(x, first).read_at(y, second);
         let launch = launch.write_at(c.buffer, c.first);
-        let launch = self.scaled(launch);
+        let launch = self.scaled(launch).read_if(begun.as_ref().map(|(sums, _)| sums));
+        let launch = launch.read_if(begun.as_ref().map(|(_, ready)| ready));
         // SAFETY: the views lie in their buffers and fit each other; the kernel leaves out what is outside of
-        // them, and rows begin where it takes 16 bytes at a time.
+        // them, and rows begin where it takes 16 bytes at a time. A block leaves the sums of one tile.
         unsafe { launch.value(gemm).run(grid) }
     }
 
