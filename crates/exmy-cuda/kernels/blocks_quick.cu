@@ -11,15 +11,19 @@
 #include "round.cuh"
 #include "scale.cuh"
 
-// What is chosen once for all elements of a thread: to nearest even with zeros of both signs, the other modes
-// and conventions of zeros, and stochastic rounding.
+// What is chosen once for all elements of a thread: to nearest even or stochastically with zeros of both signs,
+// and either with what is rarer, which is the other modes, conventions of zeros and flushing.
 #define WAY_EVEN 0
 #define WAY_OTHER 1
 #define WAY_RANDOM 2
+#define WAY_RANDOM_OTHER 3
+#define IS_RANDOM(way) ((way) >= WAY_RANDOM)
+#define IS_RARE(way) ((way) == WAY_OTHER || (way) == WAY_RANDOM_OTHER)
 
 DEVICE int way_of(const Blocks& b) {
-    if (b.element.kind == KIND_DITHER) return WAY_RANDOM;
-    return b.element.mode == TIES_TO_EVEN && b.zeros == ZEROS_SIGNED && !b.flush ? WAY_EVEN : WAY_OTHER;
+    bool usual = b.zeros == ZEROS_SIGNED && !b.flush;
+    if (b.element.kind == KIND_DITHER) return usual ? WAY_RANDOM : WAY_RANDOM_OTHER;
+    return usual && b.element.mode == TIES_TO_EVEN ? WAY_EVEN : WAY_OTHER;
 }
 
 // The magnitude `a`, at most the largest value, rounded to the format's grid. Adding and subtracting a power
@@ -34,24 +38,25 @@ template <int WAY> DEVICE float on_grid(const Rounder& r, float a) {
     return rest < 0.0f ? z - (half + half) : z;
 }
 
+// The same stochastically, variant A: of a power whose last place is so many bits below the grid's unit, random
+// bits are added to the sum, and those places cut off.
+DEVICE float on_grid_by_word(const Rounder& r, float a, u32 word) {
+    float power = float_of(max(bits_of(a) & INFINITE, r.normal) + (r.rest << 23));
+    u32 sum = bits_of(add_rz(power, a)) + (word >> (32 - r.random_bits));
+    return float_of(sum & (0xFFFFFFFFu << r.random_bits)) - power;
+}
+
 // The image of an element; none in a block is NaN unless all are.
 template <int WAY> DEVICE u32 image_quickly(const Blocks& b, const Scale& s, float decode, u32 x, u32 word) {
     const Rounder& r = b.element;
-    float y = float_of(x) * s.factor;
-    u32 value;
-    if (WAY == WAY_RANDOM) {
-        // Where numbers are clamped, minus zero counts as zero.
-        value = round_dither<true>(r, bits_of(b.zeros == ZEROS_SIGNED ? y : y + 0.0f), word);
-        if (b.zeros == ZEROS_POSITIVE) value = value == SIGN ? 0 : value;
-    } else {
-        float z = on_grid<WAY>(r, fminf(fabsf(y), float_of(r.largest)));
-        u32 sign = x & SIGN;
-        if (WAY == WAY_OTHER && b.zeros != ZEROS_SIGNED) {
-            sign = (b.zeros == ZEROS_POSITIVE ? z : y) == 0.0f ? 0 : sign;
-        }
-        value = bits_of(z) | sign;
+    float y = float_of(x) * s.factor, a = fminf(fabsf(y), float_of(r.largest));
+    float z = IS_RANDOM(WAY) ? on_grid_by_word(r, a, word) : on_grid<WAY>(r, a);
+    u32 sign = x & SIGN;
+    if (IS_RARE(WAY) && b.zeros != ZEROS_SIGNED) {
+        sign = (b.zeros == ZEROS_POSITIVE ? z : y) == 0.0f ? 0 : sign;
     }
-    if (WAY != WAY_EVEN && s.flushes) value = b.zeros == ZEROS_SIGNED ? x & SIGN : 0;
+    u32 value = bits_of(z) | sign;
+    if (IS_RARE(WAY) && s.flushes) value = b.zeros == ZEROS_SIGNED ? x & SIGN : 0;
     return s.nan ? CANONICAL_NAN : bits_of(float_of(value) * s.value * decode);
 }
 
@@ -94,10 +99,10 @@ DEVICE void load_eight(const float* x, const Blocks& b, u64 group, bool there, u
 template <int WAY> DEVICE void images_of_eight(const Blocks& b, const Scale& s, float decode, u64 index,
                                                u32* v) {
     u32 words[8];
-    if (WAY == WAY_RANDOM) philox_words<8>(b.random, index, words);
+    if (IS_RANDOM(WAY)) philox_words<8>(b.random, index, words);
 #pragma unroll
     for (int i = 0; i < 8; i++)
-        v[i] = image_quickly<WAY>(b, s, decode, v[i], WAY == WAY_RANDOM ? words[i] : 0);
+        v[i] = image_quickly<WAY>(b, s, decode, v[i], IS_RANDOM(WAY) ? words[i] : 0);
 }
 
 template <class T> DEVICE void quick_rows(const float* x, T* out, const Blocks& b, const float* given) {
@@ -117,7 +122,8 @@ template <class T> DEVICE void quick_rows(const float* x, T* out, const Blocks& 
     int way = way_of(b);
     if (way == WAY_EVEN) images_of_eight<WAY_EVEN>(b, s, decode, 0, v);
     else if (way == WAY_OTHER) images_of_eight<WAY_OTHER>(b, s, decode, 0, v);
-    else images_of_eight<WAY_RANDOM>(b, s, decode, row * b.cols + at, v);
+    else if (way == WAY_RANDOM) images_of_eight<WAY_RANDOM>(b, s, decode, row * b.cols + at, v);
+    else images_of_eight<WAY_RANDOM_OTHER>(b, s, decode, row * b.cols + at, v);
     store_eight(out + row * b.out_stride + at, v, s.nan);
 }
 
@@ -217,10 +223,10 @@ template <int WAY, int ROWS> DEVICE void images_of_column(const Blocks& b, const
 #pragma unroll
     for (int i = 0; i < ROWS; i += 4) {
         u32 words[4];
-        if (WAY == WAY_RANDOM) words_of_rows(b, first + i, col, words);
+        if (IS_RANDOM(WAY)) words_of_rows(b, first + i, col, words);
 #pragma unroll
         for (int j = 0; j < 4; j++) {
-            v[i + j] = image_quickly<WAY>(b, s, decode, v[i + j], WAY == WAY_RANDOM ? words[j] : 0);
+            v[i + j] = image_quickly<WAY>(b, s, decode, v[i + j], IS_RANDOM(WAY) ? words[j] : 0);
         }
     }
 }
@@ -241,7 +247,8 @@ template <int ROWS, class T> DEVICE void quick_columns(const float* x, T* out, c
     int way = way_of(b);
     if (way == WAY_EVEN) images_of_column<WAY_EVEN, ROWS>(b, s, decode, first, col, v);
     else if (way == WAY_OTHER) images_of_column<WAY_OTHER, ROWS>(b, s, decode, first, col, v);
-    else images_of_column<WAY_RANDOM, ROWS>(b, s, decode, first, col, v);
+    else if (way == WAY_RANDOM) images_of_column<WAY_RANDOM, ROWS>(b, s, decode, first, col, v);
+    else images_of_column<WAY_RANDOM_OTHER, ROWS>(b, s, decode, first, col, v);
     T* to = out + first * b.out_stride + col;
 #pragma unroll
     for (int i = 0; i < ROWS; i++) {

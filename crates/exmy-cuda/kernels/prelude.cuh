@@ -42,6 +42,16 @@ DEVICE u32 bits_of(float x) { return __float_as_uint(x); }
 DEVICE float float_of(u32 x) { return __uint_as_float(x); }
 DEVICE float fma_rn(float a, float b, float c) { return __fmaf_rn(a, b, c); }
 
+// The sum of a and a smaller b, neither negative, rounded toward zero.
+DEVICE float add_rz(float a, float b) {
+#ifdef EMULATED
+    float sum = a + b;
+    return sum - a > b ? float_of(bits_of(sum) - 1) : sum;
+#else
+    return __fadd_rz(a, b);
+#endif
+}
+
 // The one NaN of products and images.
 #define CANONICAL_NAN 0x7FC00000u
 DEVICE bool is_nan_bits(u32 x) { return (x & 0x7FFFFFFFu) > 0x7F800000u; }

@@ -255,7 +255,7 @@ impl Rounder {
             && self.places > 0
             && self.normal > 0
             && (self.largest >> 23) + self.places <= 254
-            && (nearest || self.kind == kind::DITHER)
+            && (nearest || self.kind == kind::DITHER && self.rest > 0)
     }
 
     /// Whether a cast to values is an addition and a mask: the exponents of binary32, infinities and zeros of
