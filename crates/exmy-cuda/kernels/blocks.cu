@@ -118,6 +118,21 @@ template <class OUT> DEVICE void any_shape(const float* x, typename OUT::T* out,
     }
 }
 
+// What a rounded element adds to the error of its block.
+DEVICE float error_of(const Blocks& b, const Scale& s, const Factors& f, u32 rounded, u32 x) {
+    float value = float_of(rounded) * s.value;
+    if (b.has_tensor) value = value * f.amax / (6.0f * b.bound);
+    float difference = value - float_of(x);
+    return b.squared ? difference * difference : fabsf(difference);
+}
+
+// The two scales of which the better one is taken.
+DEVICE void candidates_of(const Blocks& b, const Factors& f, u32 amax, Scale (&candidates)[2]) {
+    float base = float_of(amax) / b.largest * f.encode;
+    candidates[0] = full_scale(b, f, at_most_max(base));
+    candidates[1] = full_scale(b, f, at_most_max(base * 1.5f));
+}
+
 // The better of two scales, a thread a block: the library's `block::scale::four`.
 template <class OUT> DEVICE void four_over_six(const float* x, typename OUT::T* out, void* scales,
                                                const Blocks& b, const float* given) {
@@ -141,9 +156,8 @@ template <class OUT> DEVICE void four_over_six(const float* x, typename OUT::T* 
         u32 amax = 0, word;
         for (u32 i = 0; i < across; i++)
             for (u32 j = 0; j < along; j++) amax = max(amax, load(i, j, word) & ~SIGN);
-        float base = float_of(amax) / b.largest * f.encode;
-        Scale candidates[2] = {full_scale(b, f, at_most_max(base)),
-                               full_scale(b, f, at_most_max(base * 1.5f))};
+        Scale candidates[2];
+        candidates_of(b, f, amax, candidates);
         float errors[2];
 #pragma unroll
         for (int k = 0; k < 2; k++) {
@@ -155,12 +169,9 @@ template <class OUT> DEVICE void four_over_six(const float* x, typename OUT::T* 
                 float of_row = 0.0f;
                 for (u32 j = 0; j < along; j++) {
                     u32 v = load(i, j, word);
-                    float number = float_of(v);
-                    round_elements<true, 1>(b, s, &v, &word);
-                    float value = float_of(v) * s.value;
-                    if (b.has_tensor) value = value * f.amax / (6.0f * b.bound);
-                    float difference = value - number;
-                    of_row += b.squared ? difference * difference : fabsf(difference);
+                    u32 y = v;
+                    round_elements<true, 1>(b, s, &y, &word);
+                    of_row += error_of(b, s, f, y, v);
                 }
                 if (across > 16) sum += of_row;
                 else of_rows[i] = of_row;
@@ -185,6 +196,57 @@ template <class OUT> DEVICE void four_over_six(const float* x, typename OUT::T* 
     }
 }
 
+DEVICE bool is_line_of_16(const Blocks& b) {
+    return b.block_rows * b.block_cols == 16 && (b.down ? b.block_cols : b.block_rows) == 1;
+}
+
+// The same for blocks of N numbers in a line along the reduction axis, which stay in registers.
+template <class OUT, int N> DEVICE void four_in_line(const float* x, typename OUT::T* out, void* scales,
+                                                     const Blocks& b, const float* given) {
+    Factors f = factors_of(b, given);
+    u64 blocks = (u64)((b.rows + b.block_rows - 1) / b.block_rows) * b.blocks_across;
+    bool stochastic = b.element.mode >= STOCHASTIC_A || b.before.mode >= STOCHASTIC_A;
+    u64 x_step = b.down ? b.x_stride : 1, out_step = b.down ? b.out_stride : 1;
+    for (u64 at = thread_index(); at < blocks; at += thread_count()) {
+        u32 row = (u32)(at / b.blocks_across) * b.block_rows,
+            col = (u32)(at % b.blocks_across) * b.block_cols;
+        u32 count = min((u32)N, b.down ? b.rows - row : b.cols - col), v[N], words[N], amax = 0;
+        const float* from = x + row * b.x_stride + col;
+        u64 first = (u64)row * b.cols + col;
+#pragma unroll
+        for (int j = 0; j < N; j++) {
+            v[j] = j < count ? bits_of(from[j * x_step]) : 0;
+            words[j] = stochastic ? philox_word(b.random, first + j * (b.down ? b.cols : 1)) : 0;
+        }
+        round_all<true, N>(b.before, v, words);
+#pragma unroll
+        for (int j = 0; j < N; j++) amax = max(amax, j < count ? v[j] & ~SIGN : 0);
+        Scale candidates[2];
+        candidates_of(b, f, amax, candidates);
+        float errors[2];
+#pragma unroll
+        for (int k = 0; k < 2; k++) {
+            u32 y[N];
+#pragma unroll
+            for (int j = 0; j < N; j++) y[j] = v[j];
+            round_elements<true, N>(b, candidates[k], y, words);
+            errors[k] = 0.0f;
+#pragma unroll
+            for (int j = 0; j < N; j++) {
+                if (j < count) errors[k] += error_of(b, candidates[k], f, y[j], v[j]);
+            }
+        }
+        const Scale s = errors[1] < errors[0] ? candidates[1] : candidates[0];
+        round_elements<OUT::VALUE, N>(b, s, v, words);
+        typename OUT::T* to = out + row * b.out_stride + col;
+#pragma unroll
+        for (int j = 0; j < N; j++) {
+            if (j < count) to[j * out_step] = OUT::of(b, s, f, v[j]);
+        }
+        store_scale(b, scales, at, s.code);
+    }
+}
+
 #define BLOCK_KERNELS(KIND, OUT)                                                                          \
     KERNEL(256)                                                                                           \
     rows_##KIND(const float* x, OUT::T* out, void* scales, const float* given, PARAMETERS(Blocks) b) {    \
@@ -201,7 +263,8 @@ template <class OUT> DEVICE void four_over_six(const float* x, typename OUT::T* 
     }                                                                                                     \
     KERNEL(128)                                                                                           \
     four_##KIND(const float* x, OUT::T* out, void* scales, const float* given, PARAMETERS(Blocks) b) {    \
-        four_over_six<OUT>(x, out, scales, b, given);                                                     \
+        if (is_line_of_16(b)) four_in_line<OUT, 16>(x, out, scales, b, given);                            \
+        else four_over_six<OUT>(x, out, scales, b, given);                                                \
     }
 
 BLOCK_KERNELS(f32, Image32)

@@ -2,6 +2,7 @@
 
 use exmy::block::{Axis, BlockFormat};
 use exmy::quantizer::Quantizer;
+use exmy::random::{Philox, Stream};
 use exmy::{View as HostView, ViewMut as HostViewMut};
 use exmy_cuda::{View, ViewMut, factored_image_into, image_into};
 
@@ -51,4 +52,31 @@ fn the_tensor_scale_may_stay_out() {
     assert_eq!(factors.to_vec().unwrap()[1], tensor.tensor_scale().unwrap());
     let operand = exmy::gemm::Operand::from(&tensor);
     assert_eq!(out.to_vec().unwrap(), exmy::gemm::fast::images_plain(&operand).0);
+}
+
+/// Numbers of like magnitude, so that the errors of both scales are close and decide.
+#[test]
+fn the_better_of_two_scales_is_taken() {
+    let Some(device) = device() else { return };
+    let random = Philox::new(3, Stream::new("four"));
+    let x: Vec<f32> =
+        (0..64 * 68).map(|i| f32::from_bits(random.word(i) & 0x80FF_FFFF | 0x3F00_0000)).collect();
+    let input = device.upload(&x).unwrap();
+    for text in ["nvfp4@4over6", "nvfp4@4over6-mse", "nvfp4-16x16@4over6", "nvfp4-16x16@4over6-mse"]
+    {
+        let quantizer = text.parse::<Quantizer>().unwrap();
+        for axis in [Axis::Cols, Axis::Rows] {
+            // The last block of a line is whole, or has four numbers.
+            for (rows, cols) in [(64, 64), (64, 68), (68, 64)] {
+                let view = View::new(&input, rows, cols).unwrap();
+                let mut out = device.zeros::<f32>(rows * cols).unwrap();
+                let place = ViewMut::new(&mut out, rows, cols).unwrap();
+                image_into(&quantizer, view, axis, None, place).unwrap();
+                let mut expected = vec![0.0; rows * cols];
+                let host = HostView::new(&x[..rows * cols], rows, cols);
+                quantizer.image_into(host, axis, None, HostViewMut::new(&mut expected, rows, cols));
+                assert!(out.to_vec().unwrap() == expected, "{text}, {rows} x {cols} {axis:?}");
+            }
+        }
+    }
 }
