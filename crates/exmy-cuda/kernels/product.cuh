@@ -7,8 +7,8 @@
 // F32   per 256 positions one chain from +0; the first sum is stored or added to what is there, each further
 //       one is added (`gemm::f32`). Here the end is exact: one more step with zeros would turn -0 into +0.
 //
-// A block has a tile of BM x BN outputs, a thread TM x TN of them. 32 positions of both operands at a time are
-// in shared memory (product_panel.cuh). While a thread multiplies one position, it reads the next.
+// A block has a tile of BM x BN outputs, a thread TM x TN of them. 32 positions of both operands at a time
+// are in shared memory (product_panel.cuh). While a thread multiplies one position, it reads the next.
 //
 // With fewer blocks than tiles the work is shared out evenly (`Share`): a tile may be begun by one block and
 // ended by the next, which waits for the sums so far.
@@ -32,8 +32,9 @@ DEVICE void tile_of(u32 block, u32 down, u32 across, u32& row, u32& col) {
     col = in / height;
 }
 
-// What this block does, in this order: the beginning of a tile, which the next block ends; whole tiles; the end
-// of a tile that the block before began. So a block waits only for what the block before does first.
+// What this block does, in this order: the beginning of a tile, which the next block ends; whole tiles; the
+// end of a tile that the block before began. So a block waits only for what the block before does first, and
+// blocks start in the order of their numbers.
 struct Share {
     u32 rounds, tail, head, whole, units;
     u32 tail_from, head_to;
@@ -84,11 +85,7 @@ DEVICE void product(const T* a, const T* b, float* c, const float* a_scale, cons
     // A warp has 4 x 8 threads. Those at a distance of 1 read the same rows and those at a distance of 2 the
     // same columns, by which shared memory serves half a warp at once.
     u32 tid = threadIdx.x, warp = tid / 32, lane = tid % 32;
-#ifdef LANES_APART
-    u32 ty = lane / 8, tx = lane % 8;
-#else
     u32 ty = lane / 2 % 4, tx = lane % 2 + lane / 8 * 2;
-#endif
     const int ACROSS = BN / TN / 8;
     ty += warp / ACROSS * 4;
     tx += warp % ACROSS * 8;

@@ -2,15 +2,15 @@
 // binary32, position by position, and how they come there.
 //
 // An operand whose rows (or columns) are adjacent comes by 16 bytes. One whose positions are adjacent (K) is
-// turned on the way: a warp takes eight positions of four rows, which lie in 32 banks. Rows of a panel are four
-// numbers longer than SIZE, so that both hold.
+// turned on the way: a warp takes eight positions of four rows. Rows of a panel are four numbers longer than
+// SIZE, so that these lie in 32 banks.
 #pragma once
 #include "prelude.cuh"
 
 #define POSITIONS 32
 
-// SIZE bytes to shared memory without waiting, 4 or 16, of which `bytes` are there and the others zero. WHOLE:
-// all are there.
+// SIZE bytes to shared memory without waiting, 4 or 16, of which `bytes` are there and the others zero.
+// WHOLE: all are there.
 template <int SIZE, bool WHOLE> DEVICE void fetch_bytes(void* shared, const void* global, u32 bytes) {
 #ifdef EMULATED
     memset(shared, 0, SIZE);
