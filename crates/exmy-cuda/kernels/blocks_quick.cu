@@ -38,8 +38,8 @@ template <int WAY> DEVICE float on_grid(const Rounder& r, float a) {
     return rest < 0.0f ? z - (half + half) : z;
 }
 
-// The same stochastically, variant A. The power's last place is as many bits below the grid's unit as there are
-// random bits: those are added to the sum, and their places cut off.
+// The same stochastically, variant A. The power's last place is as many bits below the grid's unit as there
+// are random bits: those are added to the sum, and their places cut off.
 DEVICE float on_grid_by_word(const Rounder& r, float a, u32 word) {
     float power = float_of(max(bits_of(a) & INFINITE, r.normal) + (r.rest << 23));
     u32 sum = bits_of(add_rz(power, a)) + (word >> (32 - r.random_bits));
