@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs tests of the kernels on aarch64, where the scalar bodies are compiled with NEON, under qemu's user emulation.
+# Runs tests of the kernels on aarch64, where the scalar bodies are compiled with NEON, under qemu's user
+# emulation.
 source "$(dirname "$0")/needs.sh"
 
 target=aarch64-unknown-linux-gnu

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Fetches axe-core, which finds what keeps people from reading a page, from npm into target/axe, and prints the
-# path of its script. With it, and with Chromium, the tests of pages check every page they make:
+# Fetches axe-core, which finds what keeps people from reading a page, from npm into target/axe, and prints
+# the path of its script. With it, and with Chromium, the tests of pages check every page they make:
 #
 #     EXMY_AXE=$(scripts/axe.sh) cargo test -p exmy-lab --test command pages
 set -euo pipefail

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs the tests that are small enough for miri on a big-endian target: conversions, packing, blocks, a product.
+# Runs the tests that are small enough for miri on a big-endian target: conversions, packing, blocks, a
+# product.
 source "$(dirname "$0")/needs.sh"
 
 target=s390x-unknown-linux-gnu

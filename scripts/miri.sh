@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Runs the tests that are small enough for miri, which watches every access to memory. Miri finds none of the machine's
-# vector instructions, so the level is scalar. Takes minutes. docs/verification.md says what has passed.
+# Runs the tests that are small enough for miri, which watches every access to memory. Miri finds none of the
+# machine's vector instructions, so the level is scalar. Takes minutes. docs/verification.md says what has
+# passed.
 source "$(dirname "$0")/needs.sh"
 
 needs "cargo +nightly miri --version" \

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Fetches NVRTC, the compiler of the kernels, from PyPI into target/nvrtc, and prints the path of its library. It
-# needs no GPU. With it the tests of exmy-cuda compile every kernel:
+# Fetches NVRTC, the compiler of the kernels, from PyPI into target/nvrtc, and prints the path of its library.
+# It needs no GPU. With it the tests of exmy-cuda compile every kernel:
 #
 #     EXMY_NVRTC=$(scripts/nvrtc.sh) cargo test -p exmy-cuda
 set -euo pipefail

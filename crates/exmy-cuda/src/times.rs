@@ -1,5 +1,5 @@
-//! How long each kernel takes: off, unless [`begin`] is called. Then every launch is waited for, so that a step
-//! takes longer than its kernels do together; the times of the kernels are the device's own.
+//! How long each kernel takes: off, unless [`begin`] is called. Then every launch is waited for, so that a
+//! step takes longer than its kernels do together; the times of the kernels are the device's own.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -36,8 +36,8 @@ pub(crate) fn of(
     Ok(())
 }
 
-/// A table of the kernels that were timed since the last one, those of the most time first; empty if there are
-/// none.
+/// A table of the kernels that were timed since the last one, those of the most time first; empty if there
+/// are none.
 pub fn table() -> String {
     let times = std::mem::take(&mut *TIMES.lock().unwrap_or_else(PoisonError::into_inner));
     let total: f64 = times.values().map(|(_, sum)| sum).sum();

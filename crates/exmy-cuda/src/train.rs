@@ -60,8 +60,8 @@ impl Cuda {
         Self { shared: Arc::new(Shared { device, failed, failure, scratch }) }
     }
 
-    /// Compiles and loads what a run needs, several modules at once; a kernel that is missing here is compiled
-    /// at its first launch.
+    /// Compiles and loads what a run needs, several modules at once; a kernel that is missing here is
+    /// compiled at its first launch.
     ///
     /// # Errors
     /// [`Error::NoCompiler`], [`Error::Compile`], or if the device fails.

@@ -1,5 +1,5 @@
-//! Runs set against the first of them: what was configured otherwise, what came of it, and at which step their
-//! records part.
+//! Runs set against the first of them: what was configured otherwise, what came of it, and at which step
+//! their records part.
 //!
 //! Runs of one configuration record the same bytes ([`exmy_train::train::run`]), so the first step at which
 //! two records differ is where something else was computed: step 0 or 1 where recipe or weights differ, a
@@ -151,8 +151,8 @@ pub fn gap(first: &BTreeMap<u64, f64>, other: &BTreeMap<u64, f64>) -> Option<(f6
     Some((gap_percent(*loss, first[step]), *step))
 }
 
-/// Compares runs with the first of them, and says what is wrong with those that cannot be read. Of two runs at
-/// a time the records are held.
+/// Compares runs with the first of them, and says what is wrong with those that cannot be read. Of two runs
+/// at a time the records are held.
 pub fn compare(runs: &[NamedRun]) -> (Comparison, Vec<Error>) {
     let (mut compared, mut configs, mut broken) = (Vec::<Compared>::new(), Vec::new(), Vec::new());
     let mut first: Option<First> = None;

@@ -1,8 +1,8 @@
 //! Conditions side by side in panels: what each measured, and how far it is from the one it is compared with.
 //!
 //! Curves of number formats nearly coincide, and runs of one seed see the same batches. So the difference is
-//! taken step by step within a seed, in per cent, and what is drawn is its mean over seeds with a band from the
-//! lowest seed to the highest. Axes are fitted to where the curves end up ([`Panel::settled`]).
+//! taken step by step within a seed, in per cent, and what is drawn is its mean over seeds with a band from
+//! the lowest seed to the highest. Axes are fitted to where the curves end up ([`Panel::settled`]).
 
 use crate::plot::{Axis, Band, Panel, Series, smooth};
 use crate::series::number;
@@ -33,8 +33,8 @@ impl Curves {
     }
 }
 
-/// A noisy curve as an average that looks back over a tenth of the steps so far, so that the steep start is not
-/// dragged along, and over a thirtieth of the run at most.
+/// A noisy curve as an average that looks back over a tenth of the steps so far, so that the steep start is
+/// not dragged along, and over a thirtieth of the run at most.
 pub(crate) fn calm(points: &[(f64, f64)]) -> Points {
     let values: Vec<f64> = points.iter().map(|point| point.1).collect();
     let most = values.len() as f64 / 30.0;

@@ -1,5 +1,5 @@
-//! Where runs are trained: on the processor, or on an NVIDIA GPU by exmy-cuda. The files of a run are the same bytes
-//! either way, but for `timing.jsonl`.
+//! Where runs are trained: on the processor, or on an NVIDIA GPU by exmy-cuda. The files of a run are the
+//! same bytes either way, but for `timing.jsonl`.
 
 use std::fmt;
 use std::str::FromStr;

@@ -5,8 +5,8 @@
 //! OUT.jsonl                              one flat object a run and step, for data frames and W&B
 //! ```
 //!
-//! Both hold what `metrics.jsonl` and `probes.jsonl` hold as numbers; lists of probes are left out. One run at a
-//! time is read, and a file stands in its place when it is whole. Nothing in them depends on a clock.
+//! Both hold what `metrics.jsonl` and `probes.jsonl` hold as numbers; lists of probes are left out. One run
+//! at a time is read, and a file stands in its place when it is whole. Nothing in them depends on a clock.
 
 pub mod tensorboard;
 
@@ -166,8 +166,8 @@ fn placed<T>(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result<T>) ->
     attempt().map_err(|error| Error::io("write", path, error))
 }
 
-/// Writes one object a run and step: `run`, `recipe`, `seed`, `peak_lr`, then the line of `metrics.jsonl`, and what
-/// probes measured as numbers. `goes_on` is asked before each run.
+/// Writes one object a run and step: `run`, `recipe`, `seed`, `peak_lr`, then the line of `metrics.jsonl`,
+/// and what probes measured as numbers. `goes_on` is asked before each run.
 ///
 /// # Errors
 /// If it cannot be written, or is not gone on with ([`ErrorKind::Interrupted`]).

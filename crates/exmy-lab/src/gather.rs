@@ -177,9 +177,9 @@ fn has_records(folder: &Folder) -> bool {
     folder.metrics_file().is_file() || matches!(folder.summary(), Ok(Some(_)))
 }
 
-/// The run folders at and below `path`, in the order of the manifest that lists them, else of their names: what
-/// the others are compared with comes first. Also those that cannot be read as they
-/// lack their configuration, for who asks for a folder of runs is to learn of each of them.
+/// The run folders at and below `path`, in the order of the manifest that lists them, else of their names:
+/// what the others are compared with comes first. Also those that cannot be read as they lack their
+/// configuration, for who asks for a folder of runs is to learn of each of them.
 fn folders(path: &Path, depth: usize, all: &mut Vec<PathBuf>) -> Result<()> {
     let folder = Folder::new(path);
     if folder.config_file().is_file() || has_records(&folder) {

@@ -74,8 +74,8 @@ pub struct Picture {
 }
 
 /// One picture of some quantities: for each a panel of the differences from the first recipe, where there are
-/// several, and one of the values. Runs that differ in the seed alone are a line with a band; the first 36 such
-/// lines are drawn.
+/// several, and one of the values. Runs that differ in the seed alone are a line with a band; the first 36
+/// such lines are drawn.
 ///
 /// # Errors
 /// If a file cannot be read, or no run has recorded one of them.
@@ -93,8 +93,8 @@ fn recorded(all: &[Condition<'_>]) -> Result<Vec<BTreeSet<String>>> {
     all.iter().map(of).collect()
 }
 
-/// As [`picture`], of conditions of which it is known what they have recorded; a picture that stands alone says
-/// what its runs share, and how its lines came about.
+/// As [`picture`], of conditions of which it is known what they have recorded; a picture that stands alone
+/// says what its runs share, and how its lines came about.
 fn draw(
     title: &str,
     names: &[String],
@@ -395,8 +395,9 @@ fn not_drawn(name: &str, all: &[Condition<'_>]) -> Result<Option<String>> {
         .then(|| format!("{what} is the same in all runs, from {low:.2e} to {high:.2e}.")))
 }
 
-/// A page of everything that some runs have recorded: the answer, the table, the pictures, and folded away how
-/// it came about. `left_out` says which others cannot be read, and why, `provenance` how the page is made.
+/// A page of everything that some runs have recorded: the answer, the table, the pictures, and folded away
+/// how it came about. `left_out` says which others cannot be read, and why, `provenance` how the page is
+/// made.
 ///
 /// # Errors
 /// If a file cannot be read.

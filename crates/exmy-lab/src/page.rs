@@ -71,8 +71,8 @@ fn data_address(text: &str) -> String {
 pub enum Numbers<'a> {
     /// In the page itself, to be saved under this name, without ending.
     Inside(&'a str),
-    /// In a file beside the page, whose path this is without ending: a table in `.csv`, a picture in `.svg` and
-    /// its numbers in `-values.csv`.
+    /// In a file beside the page, whose path this is without ending: a table in `.csv`, a picture in `.svg`
+    /// and its numbers in `-values.csv`.
     Beside(&'a str),
 }
 

@@ -105,8 +105,8 @@ impl Figure {
         self
     }
 
-    /// Names in the order in which colours are given to them, so that a name has the same one in every picture
-    /// of a page; those that are not among them follow.
+    /// Names in the order in which colours are given to them, so that a name has the same one in every
+    /// picture of a page; those that are not among them follow.
     #[must_use]
     pub fn order(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.order = names.into_iter().map(Into::into).collect();
@@ -128,9 +128,9 @@ impl Figure {
         draw::figure(self)
     }
 
-    /// What the picture shows as comma-separated values: a row for each place of the horizontal axis, a column
-    /// for each line of each panel, and two for a band or an interval. Lines of more than `most` points have
-    /// about as many, evenly chosen, the last one among them. Values have six significant digits.
+    /// What the picture shows as comma-separated values: a row for each place of the horizontal axis, a
+    /// column for each line of each panel, and two for a band or an interval. Lines of more than `most`
+    /// points have about as many, evenly chosen, the last one among them. Values have six significant digits.
     pub fn to_csv(&self, most: usize) -> String {
         csv::table(self, most)
     }

@@ -1,7 +1,7 @@
 //! How many runs are on a GPU at once: small ones share it, large ones take turns.
 //!
-//! A run needs at most twice what is counted on [`Paper`]. It is small if an eighth of the memory that is free
-//! at the start is enough for that; a large one has the device for itself.
+//! A run needs at most twice what is counted on [`Paper`]. It is small if an eighth of the memory that is
+//! free at the start is enough for that; a large one has the device for itself.
 
 use exmy_train::train::config::Config;
 use exmy_train::train::profile::Paper;

@@ -1,6 +1,6 @@
 //! The kernels on this processor, for tests: a C++ compiler translates them behind `kernels/emulate.h`, which
-//! plays blocks, threads, barriers and shuffles. Memory is this process's own. The same bits; tensor cores are
-//! the library's model of them.
+//! plays blocks, threads, barriers and shuffles. Memory is this process's own. The same bits; tensor cores
+//! are the library's model of them.
 
 #![allow(unsafe_code)]
 

@@ -2,7 +2,8 @@
 //!
 //! Images of both operands of a product are numbers in memory, as the matrices are stored, without the scales
 //! of whole tensors; these stay on the device, too, and the product multiplies by them. What is rare (scales
-//! that are given and no powers of two, exponents bumped by position, sums of other orders) is done by the host, to the same bits.
+//! that are given and no powers of two, exponents bumped by position, sums of other orders) is done by the
+//! host, to the same bits.
 
 #![allow(unsafe_code)]
 

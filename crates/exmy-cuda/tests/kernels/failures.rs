@@ -86,7 +86,8 @@ fn a_run_goes_on_from_the_last_checkpoint_of_a_lost_device() {
     }
 }
 
-/// What was asked for, what is free, and nothing lost: a run that does not fit is begun again with more memory.
+/// What was asked for, what is free, and nothing lost: a run that does not fit is begun again with more
+/// memory.
 #[test]
 fn a_run_goes_on_where_there_is_more_memory() {
     let config = config();

@@ -17,7 +17,8 @@ fn layers_have_the_bits_of_the_cpu() {
     assert!(differences.is_empty(), "{} of {}: {first:#?}", differences.len(), found.len());
 }
 
-/// The same under recipes of tensor cores, which the emulated device models: what is tested is the way to them.
+/// The same under recipes of tensor cores, which the emulated device models: what is tested is the way to
+/// them.
 #[test]
 fn training_by_tensor_cores_has_the_bits_of_the_cpu() {
     use verify::runs::{FAMILIES, TENSOR_CORES, config, run};

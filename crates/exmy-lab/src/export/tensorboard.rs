@@ -10,8 +10,9 @@
 //! Summary.Value  1 tag: string         2 simple_value: float
 //! ```
 //!
-//! The first event says the version. Values are rounded to binary32, as the field asks. Records have no clock,
-//! so the wall time of a step is its number in seconds: TensorBoard's axes `Step` and `Relative` show steps.
+//! The first event says the version. Values are rounded to binary32, as the field asks. Records have no
+//! clock, so the wall time of a step is its number in seconds: TensorBoard's axes `Step` and `Relative` show
+//! steps.
 
 use crc::{CRC_32_ISCSI, Crc};
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! Which conditions a picture has, where there are more than a reader can distinguish.
 //!
-//! What is drawn is chosen from the conditions that have recorded it, and the quantities that are offered come
-//! from the same: a probe that only the last of a hundred runs has is offered and drawn.
+//! What is drawn is chosen from the conditions that have recorded it, and the quantities that are offered
+//! come from the same: a probe that only the last of a hundred runs has is offered and drawn.
 
 use super::condition::Condition;
 use exmy::error::Result;
@@ -80,8 +80,8 @@ impl Chosen {
     }
 }
 
-/// Of the conditions that have each quantity, as many as a reader can distinguish: those that have most of the
-/// quantities before the others, and of every quantity some.
+/// Of the conditions that have each quantity, as many as a reader can distinguish: those that have most of
+/// the quantities before the others, and of every quantity some.
 fn choose(having: &[Vec<usize>]) -> Vec<usize> {
     let mut all: Vec<usize> = having.iter().flatten().copied().collect();
     let shares = |i: usize| having.iter().filter(|numbers| numbers.contains(&i)).count();

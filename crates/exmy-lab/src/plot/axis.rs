@@ -208,8 +208,8 @@ impl Scale {
         self.low <= value && value <= self.high
     }
 
-    /// About `target` ticks with labels, at least two where there is room for digits; on a logarithmic axis also silent ones
-    /// between them. None if the range is too narrow for f64 arithmetic.
+    /// About `target` ticks with labels, at least two where there is room for digits; on a logarithmic axis
+    /// also silent ones between them. None if the range is too narrow for f64 arithmetic.
     pub(super) fn ticks(&self, target: usize) -> Ticks {
         let labelled = |ticks: &Ticks| ticks.ticks.iter().filter(|t| t.label.is_some()).count();
         let first = self.some_ticks(target.max(2));

@@ -246,8 +246,8 @@ mod tests {
         }
     }
 
-    /// Two lines of the first sixteen that share a hue, and any two of eight in print without colour, differ in
-    /// dashes: in how often they break or in how much of them is drawn.
+    /// Two lines of the first sixteen that share a hue, and any two of eight in print without colour, differ
+    /// in dashes: in how often they break or in how much of them is drawn.
     #[test]
     fn dashes_differ_where_hues_do_not() {
         // Strokes in a hundred units, and the share that is drawn.

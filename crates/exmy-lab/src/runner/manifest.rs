@@ -103,8 +103,8 @@ impl Manifest {
         (header, self.runs.iter().map(of).collect())
     }
 
-    /// The name of a run in a picture, which it shares with those that differ in the seed alone: its recipe, and
-    /// the other keys with their values.
+    /// The name of a run in a picture, which it shares with those that differ in the seed alone: its recipe,
+    /// and the other keys with their values.
     pub(super) fn title(&self, entry: &Entry) -> String {
         let word = |(key, value): (&String, &String)| match key.as_str() {
             "recipe" => value.clone(),

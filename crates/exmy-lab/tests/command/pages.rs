@@ -1,4 +1,5 @@
-//! Pages as a browser lays them out: on a phone and on a desktop, light and dark, with their script and without.
+//! Pages as a browser lays them out: on a phone and on a desktop, light and dark, with their script and
+//! without.
 
 use crate::{TINY, exmy, succeed, text_file};
 use exmy_lab::page::Page;
@@ -78,8 +79,9 @@ fn pages(folder: &Path) -> Vec<String> {
     pages
 }
 
-/// Nothing reaches beyond the window, what stands in pictures can be read, nothing is asked for from elsewhere,
-/// axe-core finds nothing wrong, and the script does what it says; without it the same text is there.
+/// Nothing reaches beyond the window, what stands in pictures can be read, nothing is asked for from
+/// elsewhere, axe-core finds nothing wrong, and the script does what it says; without it the same text is
+/// there.
 #[test]
 fn pages_can_be_read_and_used() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,5 @@
-//! exp, ln, tanh, erf and the normal distribution of an f32: one branch-free body each, the same bits everywhere.
+//! exp, ln, tanh, erf and the normal distribution of an f32: one branch-free body each, the same bits
+//! everywhere.
 //!
 //! The system's mathematical library differs between platforms and its calls keep a loop from being
 //! vectorized; these are `+ - * /`, `mul_add`, comparisons and integer operations only, so that a

@@ -85,8 +85,8 @@ pub trait Quantize: Device<Real = f32> {
     /// Rounds and packs the operands of a product, matrices as they are stored: those of the left operand lie
     /// beside each other, those of the right below each other. What is an empty list stays as it was packed.
     /// Of several matrices none has a tensor scale. For tensor cores it packs their codes: of bfloat16 what
-    /// the values without tensor scales are, rounded to nearest even; of E4M3 those of the quantizer, of which
-    /// the block scale is then the tensor's.
+    /// the values without tensor scales are, rounded to nearest even; of E4M3 those of the quantizer, of
+    /// which the block scale is then the tensor's.
     fn pack(
         &self,
         packed: &mut Self::Packed,
@@ -96,9 +96,9 @@ pub trait Quantize: Device<Real = f32> {
         right: &[Source<'_, Self>],
     );
 
-    /// Multiplies what is packed in the order [`fast`](exmy::gemm::fast) or in that of tensor cores, times the
-    /// tensors' scales, over `out` or added to it, and rounds the result at last, where there is something to
-    /// round it to. A device without such tensor cores fails.
+    /// Multiplies what is packed in the order [`fast`](exmy::gemm::fast) or in that of tensor cores, times
+    /// the tensors' scales, over `out` or added to it, and rounds the result at last, where there is
+    /// something to round it to. A device without such tensor cores fails.
     fn multiply(
         &self,
         packed: &Self::Packed,

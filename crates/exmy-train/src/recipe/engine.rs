@@ -6,8 +6,9 @@
 //! quantizer and nothing more are packed as they are rounded, and their tensor scales multiply the sums
 //! ([`fast`] has the details); images of any other numbers are in f32. A patched forward product has the
 //! order of [`gemm::f32`](exmy::gemm::f32), too. Where a recipe says how a product is summed
-//! ([`Sums`]), images are multiplied in that order; tensor cores multiply what is packed, as `fast` does. The blocks of an operand run along the
-//! reduction axis of the product it enters, so one tensor has different images in different products:
+//! ([`Sums`]), images are multiplied in that order; tensor cores multiply what is packed, as `fast` does. The
+//! blocks of an operand run along the reduction axis of the product it enters, so one tensor has different
+//! images in different products:
 //!
 //! | product | operands | reduction over |
 //! |---|---|---|
@@ -46,8 +47,6 @@ pub use phase::Phase;
 
 use super::device::{Quantize, Source};
 use super::fast::{self, Store};
-use super::hot::{Count, Patch};
-use super::memory::Hot;
 use super::plan::Plan;
 use super::sums::Sums;
 use super::tensor_format::TensorFormat;
@@ -63,7 +62,6 @@ use exmy::random::{Philox, Stream};
 use exmy::round::Rounding;
 use exmy::slice::View;
 use image::Given;
-use patch::{Both, Parts};
 use side::Side;
 
 /// A plan at work on a device: implements [`Products`].
@@ -253,141 +251,6 @@ impl<'a, D: Quantize> Engine<'a, D> {
         let more = members[1..].iter().take_while(|one| same.is_some() && numbers(one) == same);
         let count = 1 + more.count();
         (first + count, members[..count].iter().map(|&(_, width)| width).sum())
-    }
-
-    fn patch(&self, site: Site) -> Option<Patch> {
-        let none = [Some(Count::Channels(0)), Some(Count::Percent(0))];
-        self.plan.patch(self.phase.step(), site).filter(|patch| !none.contains(&patch.count))
-    }
-
-    /// Lists the hot channels of an operator's forward product for the device, chosen anew where that is due;
-    /// how many they are.
-    fn choose(&mut self, device: &D, site: Site, patch: &Patch, both: [Both<'_, D>; 2]) -> usize {
-        let known = self.images.memory.hot.get(&site);
-        let due = match self.phase.trains() {
-            Some(step) => patch.is_due(step, known.map(|hot| hot.step)),
-            None => known.is_none(),
-        };
-        if !due && known.is_some() {
-            return self.chosen(device, site);
-        }
-        let sums = |operand: usize, residual: bool| {
-            let Both { before, after, .. } = both[operand];
-            let (x, minus) = if residual { (before, Some(after)) } else { (after, None) };
-            device.column_sums(x, minus, patch.squares())
-        };
-        let mut scores = patch.scores(both.map(|one| one.before.rows()), sums);
-        if let Some(hot) = known.filter(|hot| patch.average && hot.average.len() == scores.len()) {
-            let averaged = hot.average.iter().zip(&scores);
-            scores = averaged.map(|(old, new)| 0.9 * old + 0.1 * new).collect();
-        }
-        let channels = patch.choose(&scores);
-        let count = channels.len();
-        device.set_tokens(&channels, &mut self.images.channels);
-        if let Some(step) = self.phase.trains() {
-            let average = if patch.average { scores } else { Vec::new() };
-            self.images.memory.hot.insert(site, Hot { step, channels, average });
-        }
-        count
-    }
-
-    /// Lists the hot channels of an operator that were chosen last; how many they are.
-    fn chosen(&mut self, device: &D, site: Site) -> usize {
-        let Images { memory, channels, .. } = &mut *self.images;
-        let hot = memory.hot.get(&site).map_or(&[][..], |hot| &hot.channels);
-        device.set_tokens(hot, channels);
-        hot.len()
-    }
-
-    /// The forward product of a member with a patch.
-    fn patched(
-        &mut self,
-        device: &D,
-        site: Site,
-        patch: &Patch,
-        sides: [Side<'_, D>; 2],
-        y: MatrixMut<'_, D>,
-    ) {
-        let members = [(site.operator, y.cols())];
-        let mut buffers = [&mut self.images.left, &mut self.images.right].map(std::mem::take);
-        let [left, right] = &mut buffers;
-        let xq = self.image(device, site.layer, &members, &sides[0], left);
-        let wq = self.image(device, site.layer, &members, &sides[1], right);
-        let numbers = [Operand::Input, Operand::Weight]
-            .map(|operand| self.numbers(site, Product::Forward, operand));
-        let x = Both { numbers: &numbers[0], before: sides[0].tensor, after: xq };
-        let w = Both { numbers: &numbers[1], before: sides[1].tensor, after: wq };
-        let k = self.choose(device, site, patch, [x, w]);
-        let channels = std::mem::take(&mut self.images.channels);
-        let parts = Parts::new(device, self.images, patch, (&channels, k), [x, w]);
-        let inputs = xq.cols();
-        // An operand that nothing rounds has no image yet.
-        for ((buffer, side), numbers) in buffers.iter_mut().zip(sides).zip(&numbers) {
-            if numbers.is_none() {
-                let (rows, cols) = (side.tensor.rows(), side.tensor.cols());
-                device.grow(buffer, rows * cols);
-                let copy = MatrixMut::new(buffer.first_mut(rows * cols), rows, cols);
-                device.copy(side.tensor, copy);
-            }
-        }
-        let product = Product::Forward;
-        let random = [SUMS, PATCHED].map(|operand| self.random(site, product, operand));
-        let sums = self.plan.sums(self.phase.step(), site, product);
-        let how = (patch, sums.map(|sums| (sums, random)));
-        patch::forward(device, self.images, how, &parts, buffers.each_mut(), inputs, y);
-        parts.give(self.images);
-        self.images.channels = channels;
-        [self.images.left, self.images.right] = buffers;
-    }
-
-    /// Adds to a backward product of one operator what the rounding of its `other` operand took from the hot
-    /// channels: `out` is the product's, `gradient` and `other` its operands.
-    fn add_residual(
-        &mut self,
-        device: &D,
-        site: Site,
-        [gradient, other]: [Side<'_, D>; 2],
-        out: MatrixMut<'_, D>,
-    ) {
-        let product = gradient.product;
-        let width = gradient.tensor.cols();
-        let members = [(site.operator, width)];
-        let k = self.chosen(device, site);
-        let sizes = [gradient, other].map(|side| side.tensor.rows() * side.tensor.cols());
-        let mut buffers = sizes.map(|size| self.images.take(device, size));
-        let [left, right] = &mut buffers;
-        let observer = self.observer.take();
-        let gq = self.image(device, site.layer, &members, &gradient, left);
-        let after = self.image(device, site.layer, &members, &other, right);
-        self.observer = observer;
-        let channels = std::mem::take(&mut self.images.channels);
-        let residual = self.residual(device, site, &other, after, (&channels, k));
-        let right = Matrix::new(residual.first(after.rows() * k), after.rows(), k);
-        patch::add_columns(device, self.images, product, [gq, right], (&channels, k), out);
-        self.images.channels = channels;
-        self.images.give(residual);
-        buffers.into_iter().for_each(|buffer| self.images.give(buffer));
-    }
-
-    /// What rounding took from some columns of an operand of a backward product, in the coordinates and the
-    /// shape of its image.
-    fn residual(
-        &mut self,
-        device: &D,
-        site: Site,
-        side: &Side<'_, D>,
-        after: Matrix<'_, D>,
-        channels: patch::Channels<'_, D>,
-    ) -> Buffer<D> {
-        let numbers = self.numbers(site, side.product, side.operand);
-        let place = (side.product, side.operand, side.axis);
-        let given = self.given(device, &numbers, site, place, side.tensor);
-        let before = self.before(device, &numbers, side.tensor, given, after);
-        let of_before =
-            Matrix::new(before.first(after.rows() * after.cols()), after.rows(), after.cols());
-        let residual = patch::residual(device, self.images, [of_before, after], channels);
-        self.images.give(before);
-        residual
     }
 
     /// A tensor just before its last rounding, in the coordinates and the shape of its image.

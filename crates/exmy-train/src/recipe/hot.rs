@@ -1,7 +1,7 @@
 //! Hot-channel patches: a few input channels of a quantized product are given back what quantization took.
 //!
-//! With `X = Xq + RX` and `W = Wq + RW`, `X Wᵀ = Xq Wqᵀ + RX Wqᵀ + Xq RWᵀ + RX RWᵀ`. A patch adds some of these
-//! terms on a set I of channels (columns of X and W) alone (CHON, arXiv 2602.02047):
+//! With `X = Xq + RX` and `W = Wq + RW`, `X Wᵀ = Xq Wqᵀ + RX Wqᵀ + Xq RWᵀ + RX RWᵀ`. A patch adds some of
+//! these terms on a set I of channels (columns of X and W) alone (CHON, arXiv 2602.02047):
 //!
 //! | text | added to `Xq Wqᵀ` | what remains wrong on I |
 //! |---|---|---|
@@ -178,8 +178,8 @@ impl Patch {
     }
 
     /// The score of each channel from what `sums` gives of the first and the second operand (rows, channels):
-    /// the [sums of columns](column_sums) of what rounding took (`residual`) or of what it left, of squares if
-    /// [`squares`](Self::squares) says so. `rows` are those of each operand.
+    /// the [sums of columns](column_sums) of what rounding took (`residual`) or of what it left, of squares
+    /// if [`squares`](Self::squares) says so. `rows` are those of each operand.
     pub fn scores(&self, rows: [usize; 2], sums: impl Fn(usize, bool) -> Vec<f64>) -> Vec<f64> {
         let mean = |sums: Vec<f64>, rows: usize| -> Vec<f64> {
             sums.into_iter().map(|sum| sum / rows as f64).collect()
@@ -215,7 +215,8 @@ impl Patch {
     }
 }
 
-/// The sum of the magnitudes, or of the squares, of each column of `a`, or of `a - b`: in f64, rows ascending.
+/// The sum of the magnitudes, or of the squares, of each column of `a`, or of `a - b`: in f64, rows
+/// ascending.
 pub fn column_sums(a: View<'_, f32>, b: Option<View<'_, f32>>, squared: bool) -> Vec<f64> {
     let mut sums = vec![0.0; a.cols()];
     for i in 0..a.rows() {

@@ -7,7 +7,7 @@
 //! | `hopper:bf16` | bfloat16 instructions of 16 products each, 25 fraction bits |
 //! | `hopper:e4m3` | FP8 instructions of 32 products each, 13 fraction bits |
 //!
-//! The last two are those of [`Unit`](exmy::gemm::unit::Unit), which models them bit for bit: a CPU computes
+//! The last two are those of [`Unit`], which models them bit for bit: a CPU computes
 //! the model, a GPU of compute capability 9.0 the thing itself. Nothing chooses between them. They multiply
 //! what their codes can hold and nothing else ([`TensorCores::why_not`]); the scale of a whole tensor
 //! multiplies the sums, as in the order `fast`.

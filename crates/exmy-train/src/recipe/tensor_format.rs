@@ -98,7 +98,8 @@ impl TensorFormat {
         (*self == Self { joined, shared, ..Self::of(self.quantizer) }).then_some(self.quantizer)
     }
 
-    /// Whether a product takes the tensor as it is and rounds it, with signs of the rotation that are the step's.
+    /// Whether a product takes the tensor as it is and rounds it, with signs of the rotation that are the
+    /// step's.
     pub fn packs(&self) -> bool {
         Self { fresh: false, ..*self }.plain().is_some()
     }

@@ -19,7 +19,7 @@ pub mod bias;
 pub mod hot;
 pub mod key;
 #[doc(hidden)]
-pub mod lastbin;
+pub mod last_bin;
 mod line;
 #[doc(hidden)]
 pub mod moments;

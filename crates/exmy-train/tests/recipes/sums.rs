@@ -1,5 +1,5 @@
-//! Products by tensor cores and patched products with sums of their own: against the library's products of the
-//! operands' images, put together here once more.
+//! Products by tensor cores and patched products with sums of their own: against the library's products of
+//! the operands' images, put together here once more.
 
 use exmy::block::BlockTensor;
 use exmy::format::Format;

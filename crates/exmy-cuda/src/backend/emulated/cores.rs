@@ -62,8 +62,8 @@ pub(super) unsafe fn launch(name: &'static str, args: &[&[u8]]) -> Result<()> {
     let stride = u64::from_ne_bytes(word(gemm, 32)) as usize;
     let mut spec = Spec::parse("hopper").map_err(|error| unfit(error.to_string()))?;
     (spec.alpha, spec.beta) = (real(40), real(44));
-    // SAFETY: the caller's promise: descriptions and scales are of memory that is there, and C has `m` rows of
-    // `n` numbers, `stride` apart.
+    // SAFETY: the caller's promise: descriptions and scales are of memory that is there, and C has `m` rows
+    // of `n` numbers, `stride` apart.
     unsafe {
         for scale in [left_scale, right_scale].map(address).into_iter().filter(|at| *at != 0) {
             spec.alpha *= (scale as *const f32).read();

@@ -36,8 +36,8 @@ pub const FAMILIES: [(&str, &str, &str); 4] = [
     ),
 ];
 
-/// Recipes of all kinds: formats, block formats, stochastic rounding, masks, rounded steps, windows, rotations
-/// and hot channels.
+/// Recipes of all kinds: formats, block formats, stochastic rounding, masks, rounded steps, windows,
+/// rotations and hot channels.
 pub const RECIPES: [&str; 12] = [
     "f32",
     "bf16",

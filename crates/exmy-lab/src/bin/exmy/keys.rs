@@ -1,8 +1,8 @@
 //! Single keys from the terminal, without Enter and without echo.
 //!
-//! The terminal is changed for as long as [`Keys`] lives, and is as it was before after every end of the program
-//! that a program can see: of itself, by a panic, by a signal that [`stop`](crate::stop) waits for. Ctrl-C and
-//! Ctrl-Z keep their meaning. A process in the background leaves the terminal to who has it.
+//! The terminal is changed for as long as [`Keys`] lives, and is as it was before after every end of the
+//! program that a program can see: of itself, by a panic, by a signal that [`stop`](crate::stop) waits for.
+//! Ctrl-C and Ctrl-Z keep their meaning. A process in the background leaves the terminal to who has it.
 
 #[cfg(unix)]
 pub(crate) use unix::{Keys, restore};

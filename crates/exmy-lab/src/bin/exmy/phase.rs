@@ -1,8 +1,8 @@
 //! What the program does while nothing else is to be seen: one line on a terminal, which is replaced.
 //!
-//! Reading a large text or drawing a page takes seconds, in which a person asks whether the program hangs. The
-//! line comes after half a second, so that short work shows nothing, and says for how long it has been so. It is
-//! on stderr, and only where that is a terminal.
+//! Reading a large text or drawing a page takes seconds, in which a person asks whether the program hangs.
+//! The line comes after half a second, so that short work shows nothing, and says for how long it has been
+//! so. It is on stderr, and only where that is a terminal.
 
 use std::io::{IsTerminal, Write, stderr};
 use std::sync::atomic::{AtomicBool, Ordering};

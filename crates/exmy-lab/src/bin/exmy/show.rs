@@ -373,8 +373,8 @@ fn is_plain(spans: &[Span]) -> bool {
     is_one && span.forward == span.grad_input && span.forward == span.grad_weight
 }
 
-/// In which formats linear layers multiplied, where that is more than one: a line for each recipe and each time
-/// it changed.
+/// In which formats linear layers multiplied, where that is more than one: a line for each recipe and each
+/// time it changed.
 fn formats<'a>(results: impl Iterator<Item = &'a Summary>) -> String {
     let (mut seen, mut shown) = (Vec::new(), String::new());
     for Summary { recipe, precision, .. } in results {

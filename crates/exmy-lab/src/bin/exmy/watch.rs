@@ -20,8 +20,8 @@ use std::time::{Duration, Instant};
 
 /// Follow runs while they train: step, losses, gap to the first recipe, speed, time left
 ///
-/// Written into a pipe or a file it is one look; on a terminal the lines are drawn again until nobody is at work or
-/// q is pressed. The exit code is 1 if a run is damaged.
+/// Written into a pipe or a file it is one look; on a terminal the lines are drawn again until nobody is at
+/// work or q is pressed. The exit code is 1 if a run is damaged.
 #[derive(Args)]
 #[command(after_long_help = HELP)]
 pub(crate) struct Arguments {
@@ -70,8 +70,8 @@ struct Seen<'a> {
     speed: Option<(f64, f64)>,
 }
 
-/// Seconds until all runs are done that are at work or wait for their turn, as many at a time as now: those that
-/// wait at the mean speed of the others.
+/// Seconds until all runs are done that are at work or wait for their turn, as many at a time as now: those
+/// that wait at the mean speed of the others.
 fn left_of_all(runs: &[Seen<'_>]) -> Option<f64> {
     let known: Vec<(f64, f64)> = runs.iter().filter_map(|seen| seen.speed).collect();
     let at_work = runs.iter().filter(|seen| seen.state == State::AtWork).count();

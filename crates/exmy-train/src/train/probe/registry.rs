@@ -6,7 +6,7 @@
 use super::attention::Attention;
 use super::bias::{Bias, By};
 use super::hot::Hot;
-use super::lastbin::{LastBin, Of};
+use super::last_bin::{LastBin, Of};
 use super::places::{Gates, Logits, Spread};
 use super::products::Products;
 use super::rounding::Rounding;

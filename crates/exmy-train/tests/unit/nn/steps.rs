@@ -157,11 +157,11 @@ fn a_norm_as_the_library_has_it() {
     assert!(near(&d_beta, &[-0.6, -0.1, 0.66, 0.08]), "{d_beta:?}");
 }
 
-/// Mean and deviations are 1/2 + 2^-9 and the variance 1/4 + 2^-9 + 2^-18, none of them bfloat16. Then by hand, away
-/// from zero: the variance becomes 129 2^-9, its root 0.501949 a half, the reciprocal 2; twice the deviation, 1 + 2^-8,
-/// is a tie and 1 + 2^-7. The gain is a little below 1 + 2^-8 and would be 1 in bfloat16: 1.011748 is above the tie of
-/// 1 + 2^-7 and 1 + 2^-6, which it becomes. The bias is a little below 2^-8, which it would be in bfloat16 and make a
-/// tie: so 1 + 2^-6 stays.
+/// Mean and deviations are 1/2 + 2^-9 and the variance 1/4 + 2^-9 + 2^-18, none of them bfloat16. Then by
+/// hand, away from zero: the variance becomes 129 2^-9, its root 0.501949 a half, the reciprocal 2; twice the
+/// deviation, 1 + 2^-8, is a tie and 1 + 2^-7. The gain is a little below 1 + 2^-8 and would be 1 in
+/// bfloat16: 1.011748 is above the tie of 1 + 2^-7 and 1 + 2^-6, which it becomes. The bias is a little below
+/// 2^-8, which it would be in bfloat16 and make a tie: so 1 + 2^-6 stays.
 #[test]
 fn the_tail_of_a_norm_by_hand() {
     let (unit, little) = (1.0 / 256.0, 1.0 / 1_048_576.0);

@@ -2,7 +2,7 @@ mod attention;
 mod bias;
 mod hot;
 mod key;
-mod lastbin;
+mod last_bin;
 mod line;
 mod moments;
 mod page;

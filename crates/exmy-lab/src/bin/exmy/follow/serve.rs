@@ -1,9 +1,9 @@
 //! A few pages over HTTP, to browsers on this machine.
 //!
-//! What is answered is GET and HEAD of paths that the caller knows; one request a connection, each in a thread of
-//! its own, of which there are few. A request is read with httparse, has 8 KiB at most and five seconds to come.
-//! Its `Host` must name this machine by `localhost` or a loopback number: a page of another site that makes its
-//! own name lead here (DNS rebinding) is refused. Answers allow nothing from elsewhere.
+//! What is answered is GET and HEAD of paths that the caller knows; one request a connection, each in a
+//! thread of its own, of which there are few. A request is read with httparse, has 8 KiB at most and five
+//! seconds to come. Its `Host` must name this machine by `localhost` or a loopback number: a page of another
+//! site that makes its own name lead here (DNS rebinding) is refused. Answers allow nothing from elsewhere.
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Shutdown, TcpListener, TcpStream};

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::ConfigError;
 
-/// Whether queries and keys are normalized, by the model's [`Norm`](crate::nn::norm::Norm), before they are rotated
-/// (arXiv 2302.05442).
+/// Whether queries and keys are normalized, by the model's [`Norm`](crate::nn::norm::Norm), before they are
+/// rotated (arXiv 2302.05442).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum QkNorm {

@@ -1,4 +1,5 @@
-//! Products of tensor cores on the CPU, by the library's model of them: slow, and what a GPU is compared with.
+//! Products of tensor cores on the CPU, by the library's model of them: slow, and what a GPU is compared
+//! with.
 //!
 //! An operand is its codes, as the matrix is stored, and the scale of the whole tensor, which multiplies the
 //! sums: `((1 * left) * right) * sum`, in binary32 as [`gemm_into`] does it.

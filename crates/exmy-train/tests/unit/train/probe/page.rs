@@ -7,7 +7,7 @@ use exmy_train::train::probe::registry::{ALL, Entry};
 const SOURCES: [(&str, &str); 10] = [
     (
         "lastbin.gamma, .weights, .activations",
-        include_str!("../../../../src/train/probe/lastbin.rs"),
+        include_str!("../../../../src/train/probe/last_bin.rs"),
     ),
     ("rho, cos, eps", include_str!("../../../../src/train/probe/bias.rs")),
     ("norms, gamma, swiglu", include_str!("../../../../src/train/probe/weights.rs")),

@@ -3,7 +3,7 @@ use exmy::slice::View;
 use exmy_train::nn::parameters::{Init, Layout, Role};
 use exmy_train::nn::site::Place;
 use exmy_train::train::probe::Values;
-use exmy_train::train::probe::lastbin::{last_bin, saturated};
+use exmy_train::train::probe::last_bin::{last_bin, saturated};
 use exmy_train::train::probe::registry::by_name;
 
 /// The bands are those of the paper's table: 1.75 for E4M3, E5M2 and E3M2, 1.875 for E2M3, 1.5
