@@ -5,9 +5,8 @@
 //! the lowest seed to the highest. Axes are fitted to where the curves end up ([`Panel::settled`]).
 
 use crate::plot::{Axis, Band, Panel, Series, smooth};
-use crate::series::number;
 use crate::statistics::mean;
-use crate::table::gap_percent;
+use crate::table::{gap_percent, number};
 use std::collections::BTreeMap;
 
 /// The curve of a seed: steps and values.

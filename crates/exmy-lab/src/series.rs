@@ -4,6 +4,7 @@ use crate::finding::{Findings, Part, Table};
 use crate::plot::{self, Axis, Band, Intervals, Panel, Series};
 use crate::statistics::{Interval, mean, mean_interval};
 use crate::store::Trained;
+use crate::table::number;
 use crate::test_result::{self, TestResult};
 use exmy::error::Result;
 use exmy_train::train::probe::{Key, Line};
@@ -73,18 +74,6 @@ pub(crate) fn at(x: usize, values: &[f64]) -> Option<(f64, f64, f64, f64)> {
     let alone = Interval { estimate: mean, low: mean, high: mean };
     let Interval { estimate, low, high } = mean_interval(values, 0.95).unwrap_or(alone);
     Some((x as f64, low, estimate, high))
-}
-
-/// A number of a picture or table, three significant digits or so.
-pub(crate) fn number(y: f64) -> String {
-    match y.abs() {
-        _ if !y.is_finite() => "-".into(),
-        a if a >= 100.0 => format!("{y:.0}"),
-        a if a >= 10.0 => format!("{y:.1}"),
-        a if a >= 0.1 || a == 0.0 => format!("{y:.2}"),
-        a if a >= 0.001 => format!("{y:.4}"),
-        _ => format!("{y:.1e}"),
-    }
 }
 
 /// The mean and where the seeds lie: `0.52 (0.49 to 0.55)`.

@@ -130,6 +130,18 @@ pub fn aligned(cells: &[Vec<String>], left: usize) -> String {
     text
 }
 
+/// A number of a picture or table, three significant digits or so.
+pub(crate) fn number(y: f64) -> String {
+    match y.abs() {
+        _ if !y.is_finite() => "-".into(),
+        a if a >= 100.0 => format!("{y:.0}"),
+        a if a >= 10.0 => format!("{y:.1}"),
+        a if a >= 0.1 || a == 0.0 => format!("{y:.2}"),
+        a if a >= 0.001 => format!("{y:.4}"),
+        _ => format!("{y:.1e}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,8 +3,9 @@
 use super::product::recipe;
 use crate::finding::{Findings, Part, Table, Verdict};
 use crate::measure::Results;
-use crate::series::{number, spread};
+use crate::series::spread;
 use crate::store::Trained;
+use crate::table::number;
 use exmy::error::{Error, Result};
 use exmy::safetensors::given;
 use exmy_train::recipe::{Linear, Plan};
