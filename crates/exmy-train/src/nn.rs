@@ -14,6 +14,12 @@
 //! added in ascending order. Hence the same bits for any number of threads and any
 //! [`Level`](exmy::simd::Level). Sizes that do not fit each other are a programmer's error and
 //! panic.
+//!
+//! A layer of one's own is such a pair, too. It hands its matrix products to a
+//! [`Products`](linear::Products), under the names of [`Operator`](site::Operator)s, so that every recipe
+//! applies to them: an [`Engine`](crate::recipe::Engine) computes them by a recipe,
+//! [`Unquantized`](linear::Unquantized) as they are. `examples/own_layer.rs` of this crate trains a stack of
+//! such layers. A layer for the models here also becomes an operation of [`Device`].
 
 pub mod activation;
 pub mod attention;
