@@ -117,6 +117,8 @@ pub const NAMED: [&str; 36] = [
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Recipe {
     text: String,
+    /// The base, and what stands behind each plus sign, in the one spelling.
+    words: Vec<String>,
     rules: Vec<Rule>,
 }
 
@@ -156,6 +158,24 @@ impl Recipe {
             .map_err(|error| Error::new(format!("recipe {self}: {error}")))
     }
 
+    /// This recipe with more options and rules behind it: `+out=bf16+o_proj=bf16`. Those that it ends with
+    /// already are not added again.
+    ///
+    /// # Errors
+    /// If the result is no recipe.
+    pub fn with(&self, additions: &str) -> Result<Self, ParseRecipeError> {
+        let more = parts(additions);
+        if !more[0].is_empty() {
+            let reason =
+                "what is added to a recipe begins with a plus sign and an option or a rule";
+            return Err(ParseRecipeError { given: additions.into(), reason: Some(reason.into()) });
+        }
+        let own: Vec<&str> = self.words.iter().map(String::as_str).collect();
+        let longer = Self::of(&[&own, &more[1..]].concat())?;
+        let is_there = self.words[1..].ends_with(&longer.words[own.len()..]);
+        Ok(if is_there { self.clone() } else { longer })
+    }
+
     /// The textual form.
     pub fn as_str(&self) -> &str {
         &self.text
@@ -165,7 +185,7 @@ impl Recipe {
 impl Default for Recipe {
     /// `f32`: nothing is quantized.
     fn default() -> Self {
-        Self { text: "f32".into(), rules: Vec::new() }
+        Self { text: "f32".into(), words: vec!["f32".into()], rules: Vec::new() }
     }
 }
 
@@ -236,36 +256,39 @@ impl FromStr for Recipe {
     type Err = ParseRecipeError;
 
     fn from_str(text: &str) -> Result<Self, ParseRecipeError> {
-        let fail = |reason| ParseRecipeError { given: text.into(), reason };
-        let words = parts(text);
-        let (base, words) = (words[0], &words[1..]);
+        Self::of(&parts(text))
+    }
+}
+
+impl Recipe {
+    /// The recipe of a base and what follows it.
+    fn of(words: &[&str]) -> Result<Self, ParseRecipeError> {
+        let fail = |reason| ParseRecipeError { given: words.join("+"), reason };
+        let (base, options) = (words[0], &words[1..]);
         let split = |word: &'_ str| -> (usize, usize) {
             word.find('=').map_or((word.len(), word.len()), |at| (at, at + 1))
         };
-        let items = words.iter().map(|word| (&word[..split(word).0], &word[split(word).1..]));
+        let items = options.iter().map(|word| (&word[..split(word).0], &word[split(word).1..]));
         let mut options = bundle::Options::new(items.collect());
         let found = bundle::find(base, &mut options).map_err(|reason| fail(Some(reason)))?;
         let is_bundle = found.is_some();
         let mut rules = found.unwrap_or_default();
-        let mut canonical = base.to_owned();
+        let mut canonical = vec![base.to_owned()];
         if !is_bundle {
             let numbers = numbers(base).map_err(fail)?;
             // A name of its own stays (`e8m7` is the format bf16, but not what was asked for); any
             // other spelling becomes the quantizer's.
             if !NAMED.contains(&base) {
-                canonical = numbers.to_string();
+                canonical = vec![numbers.to_string()];
             }
             if !numbers.is_none() {
                 rules.push(Selector::ALL.to(numbers));
             }
         }
         for (key, value, taken) in options.iter() {
-            canonical.push('+');
             if taken {
-                canonical += key;
-                if !value.is_empty() {
-                    canonical += &format!("={value}");
-                }
+                let value = if value.is_empty() { String::new() } else { format!("={value}") };
+                canonical.push(format!("{key}{value}"));
                 continue;
             }
             let products: &[Product] = match key {
@@ -276,12 +299,13 @@ impl FromStr for Recipe {
             if !products.is_empty() {
                 let on = Selector::products(products).output();
                 let rule = output(on, value).map_err(|reason| fail(Some(reason)))?;
-                canonical += &format!("{key}=");
+                let mut word = format!("{key}=");
                 // A text takes all that is written into it.
-                let _ = rule.write_value(&mut canonical);
+                let _ = rule.write_value(&mut word);
+                canonical.push(word);
                 rules.push(rule);
             } else if key == "fwd-only" && value.is_empty() {
-                canonical += key;
+                canonical.push(key.to_owned());
                 rules.extend(rule::forward_only());
             } else {
                 let rule = Rule::parse(key, value).map_err(|error| {
@@ -297,11 +321,11 @@ impl FromStr for Recipe {
                         error.to_string()
                     }))
                 })?;
-                canonical += &rule.to_string();
+                canonical.push(rule.to_string());
                 rules.push(rule);
             }
         }
-        Ok(Self { text: canonical, rules })
+        Ok(Self { text: canonical.join("+"), words: canonical, rules })
     }
 }
 

@@ -113,14 +113,9 @@ impl Part {
 
     fn changed(&self, recipe: &Recipe) -> Result<Recipe> {
         match self {
-            // What was appended last is not appended again, or a rule that acts often would grow it.
-            Self::Text(text) if text.starts_with('+') && recipe.to_string().ends_with(text) => {
-                Ok(recipe.clone())
-            }
             Self::Text(text) => {
-                let appended = text.starts_with('+').then(|| format!("{recipe}{text}"));
-                let text = appended.as_deref().unwrap_or(text);
-                text.parse().map_err(|error| Error::new(format!("{error}")))
+                let changed = if text.starts_with('+') { recipe.with(text) } else { text.parse() };
+                changed.map_err(|error| Error::new(error.to_string()))
             }
             Self::Keys(changes) => {
                 let mut table = changes.clone();

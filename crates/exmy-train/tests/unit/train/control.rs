@@ -49,6 +49,13 @@ fn parts_of_recipes() {
     let appended = Part::Text("+out=bf16".into());
     let once = appended.change(&recipe).unwrap();
     assert_eq!(appended.change(&once).unwrap(), once);
+    // Also under another spelling, and where the base has an option of that name.
+    assert_eq!(Part::Text("+out=bfloat16".into()).change(&once).unwrap(), once);
+    let chon: Recipe = "chon".parse().unwrap();
+    let knob = Part::Text("+last=0".into()).change(&chon).unwrap();
+    assert_eq!(knob, "chon+last=0".parse().unwrap());
+    assert_ne!(knob.rules(), chon.rules());
+    assert!(change("\"+tensor\"").unwrap_err().contains("begins with a plus sign and an option"));
     // What is appended by turns is not kept for ever.
     let other = Part::Text("+out=f16".into());
     let mut grown = Ok(recipe.clone());
