@@ -2,7 +2,7 @@
 //!
 //! Each operand is rounded to its numbers' image, the images are multiplied, and the result is rounded to
 //! the recipe's output format. Where both operands are rounded, the order of summation is that of
-//! [`gemm::fast`](exmy::gemm::fast), else that of [`gemm::f32`](exmy::gemm::f32). TensorFormat that are a
+//! [`gemm::fast`](exmy::gemm::fast), else that of [`gemm::f32`](exmy::gemm::f32). Tensor formats that are a
 //! quantizer and nothing more are packed as they are rounded, and their tensor scales multiply the sums
 //! ([`fast`] has the details); images of any other numbers are in f32. A patched forward product has the
 //! order of [`gemm::f32`](exmy::gemm::f32), too. Where a recipe says how a product is summed

@@ -209,29 +209,29 @@ impl fmt::Display for TensorFormat {
 
 /// A text that is no [`TensorFormat`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ParseNumbersError(pub(super) String);
+pub struct ParseTensorFormatError(pub(super) String);
 
-impl fmt::Display for ParseNumbersError {
+impl fmt::Display for ParseTensorFormatError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for ParseNumbersError {}
+impl std::error::Error for ParseTensorFormatError {}
 
 impl FromStr for TensorFormat {
-    type Err = ParseNumbersError;
+    type Err = ParseTensorFormatError;
 
-    fn from_str(text: &str) -> Result<Self, ParseNumbersError> {
-        let fail = |message: String| Err(ParseNumbersError(message));
-        let quantizer = |text: &str| -> Result<Quantizer, ParseNumbersError> {
+    fn from_str(text: &str) -> Result<Self, ParseTensorFormatError> {
+        let fail = |message: String| Err(ParseTensorFormatError(message));
+        let quantizer = |text: &str| -> Result<Quantizer, ParseTensorFormatError> {
             match text.parse() {
                 // By whatever name: a tensor is f32 already.
                 Ok(quantizer) if quantizer == Quantizer::new(Format::F32.into()) => {
                     Ok(Quantizer::NONE)
                 }
                 read => read.map_err(|error: exmy::quantizer::ParseQuantizerError| {
-                    ParseNumbersError(error.to_string())
+                    ParseTensorFormatError(error.to_string())
                 }),
             }
         };
@@ -261,7 +261,7 @@ impl FromStr for TensorFormat {
             Some((first, last)) if first.starts_with("clip") => {
                 let clip = first
                     .parse()
-                    .map_err(|e: exmy::text::UnknownName| ParseNumbersError(e.to_string()))?;
+                    .map_err(|e: exmy::text::UnknownName| ParseTensorFormatError(e.to_string()))?;
                 (numbers.prior, numbers.quantizer) = (Some(Prior::Clip(clip)), quantizer(last)?);
             }
             Some((first, last)) => {
@@ -271,7 +271,7 @@ impl FromStr for TensorFormat {
             None if rest.starts_with("clip") => {
                 let clip = rest
                     .parse()
-                    .map_err(|e: exmy::text::UnknownName| ParseNumbersError(e.to_string()))?;
+                    .map_err(|e: exmy::text::UnknownName| ParseTensorFormatError(e.to_string()))?;
                 numbers.prior = Some(Prior::Clip(clip));
             }
             None if matches!(rest.as_bytes(), [b'm', b'a', b's', b'k', b'0'..=b'7']) => {
@@ -285,10 +285,10 @@ impl FromStr for TensorFormat {
 }
 
 impl TensorFormat {
-    fn check(self, text: &str) -> Result<Self, ParseNumbersError> {
+    fn check(self, text: &str) -> Result<Self, ParseTensorFormatError> {
         use exmy::block::Shape;
         use exmy::format::Sign;
-        let fail = |message: String| Err(ParseNumbersError(message));
+        let fail = |message: String| Err(ParseTensorFormatError(message));
         let block = match self.quantizer.target {
             Target::Block(format) => Some(format),
             Target::Format(format) if format.sign() == Sign::Unsigned => {
