@@ -41,12 +41,27 @@ pub(crate) fn calm(points: &[(f64, f64)]) -> Points {
     points.iter().map(|point| point.0).zip(smoothed).collect()
 }
 
-/// Steps with the mean, the lowest and the highest of the seeds that have one.
-fn over_seeds<'a>(curves: impl Iterator<Item = &'a Points>) -> Vec<(f64, f64, f64, f64)> {
+/// The curves of the seeds that have begun, up to the last step that all of them have: beyond it a mean
+/// would be of other seeds than before, and bend where nothing happened. A seed that has no more than its
+/// value before the first step has not begun, unless none has.
+fn in_common(seeds: &[(u64, Points)]) -> Vec<(u64, Points)> {
+    let last = |points: &Points| points.last().map(|point| point.0);
+    let has_begun = |points: &Points| last(points) > Some(0.0);
+    let some_have = seeds.iter().any(|(_, points)| has_begun(points));
+    let begun = seeds.iter().filter(|(_, points)| !some_have || has_begun(points));
+    let end = begun.clone().filter_map(|(_, points)| last(points)).fold(f64::INFINITY, f64::min);
+    let until = |points: &Points| points.iter().copied().filter(|point| point.0 <= end).collect();
+    begun.map(|(seed, points)| (*seed, until(points))).collect()
+}
+
+/// Steps that all seeds have, with the mean, the lowest and the highest of the seeds.
+fn over_seeds(seeds: &[(u64, Points)]) -> Vec<(f64, f64, f64, f64)> {
+    let seeds = in_common(seeds);
     let mut steps: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
-    for &(x, y) in curves.flatten() {
+    for &(x, y) in seeds.iter().flat_map(|(_, points)| points) {
         steps.entry(x as u64).or_default().push(y);
     }
+    steps.retain(|_, values| values.len() == seeds.len());
     let of = |(step, values): (u64, Vec<f64>)| {
         let low = values.iter().copied().fold(f64::INFINITY, f64::min);
         let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -59,10 +74,12 @@ fn over_seeds<'a>(curves: impl Iterator<Item = &'a Points>) -> Vec<(f64, f64, f6
 
 /// Adds a condition: the mean of its seeds, and of several the band about it.
 fn add(panel: Panel, name: &str, seeds: &[(u64, Points)], note: impl Fn(f64) -> String) -> Panel {
-    let all = over_seeds(seeds.iter().map(|(_, points)| points));
+    let all = over_seeds(seeds);
     let band = Band::new(name, all.iter().map(|&(x, _, low, high)| (x, low, high)));
     let panel = if seeds.len() > 1 { panel.band(band) } else { panel };
-    let last = all.last().map_or_else(String::new, |&(_, mean, ..)| note(mean));
+    // Of several seeds one may have diverged; the line ends before that step.
+    let last = all.iter().rfind(|point| seeds.len() == 1 || point.1.is_finite()).or(all.last());
+    let last = last.map_or_else(String::new, |&(_, mean, ..)| note(mean));
     panel.line(Series::new(name, all.iter().map(|&(x, mean, ..)| (x, mean))).note(last))
 }
 
@@ -70,7 +87,8 @@ fn add(panel: Panel, name: &str, seeds: &[(u64, Points)], note: impl Fn(f64) -> 
 pub(crate) fn values(axis: Axis, all: &[Curves], noisy: bool) -> Panel {
     let mut panel = Panel::new(axis).settled();
     for one in all {
-        let calmed = || one.seeds.iter().map(|(seed, points)| (*seed, calm(points))).collect();
+        let common = in_common(&one.seeds);
+        let calmed = || common.iter().map(|(seed, points)| (*seed, calm(points))).collect();
         let seeds: Vec<(u64, Points)> = if noisy { calmed() } else { one.seeds.clone() };
         if let ([(_, raw)], true) = (&one.seeds[..], noisy) {
             panel = panel.faint(Series::new(&one.name, raw.iter().copied()));
@@ -85,13 +103,19 @@ pub(crate) fn values(axis: Axis, all: &[Curves], noisy: bool) -> Panel {
 /// has no value above 0 to compare with.
 fn differences_of(one: &Curves, all: &[Curves], noisy: bool) -> Option<Vec<(u64, Points)>> {
     let base = &all[one.base?];
-    let of = |points: &Points| if noisy { calm(points) } else { points.clone() };
     let mut found = Vec::new();
     for (seed, points) in &one.seeds {
         let Some((_, other)) = base.seeds.iter().find(|(known, _)| known == seed) else { continue };
         if other.iter().any(|&(_, y)| y <= 0.0) {
             return None;
         }
+        // Averages look back by the length of a curve: both end at the same step.
+        let last = |points: &Points| points.last().map_or(f64::NEG_INFINITY, |point| point.0);
+        let end = last(points).min(last(other));
+        let of = |points: &Points| -> Points {
+            let until = points.iter().copied().filter(|point| point.0 <= end).collect::<Points>();
+            if noisy { calm(&until) } else { until }
+        };
         let other: BTreeMap<u64, f64> = of(other).iter().map(|&(x, y)| (x as u64, y)).collect();
         let gap = |(x, y): (f64, f64)| Some((x, gap_percent(y, *other.get(&(x as u64))?)));
         found.push((*seed, of(points).into_iter().filter_map(gap).collect()));
@@ -113,7 +137,7 @@ pub(crate) fn differences(all: &[Curves], noisy: bool) -> Option<Panel> {
     };
     // Of runs that fail everyone sees that; the axis is for those that do not.
     let last = |seeds: &[(u64, Points)]| -> f64 {
-        over_seeds(seeds.iter().map(|(_, points)| points)).last().map_or(f64::NAN, |point| point.1)
+        over_seeds(seeds).last().map_or(f64::NAN, |point| point.1)
     };
     let far = |seeds: &[(u64, Points)]| last(seeds).is_nan() || last(seeds).abs() > FAR;
     let (beyond, near): (Vec<_>, Vec<_>) = compared.iter().partition(|(_, seeds)| far(seeds));
@@ -195,6 +219,25 @@ mod tests {
         let alone =
             [all[0].clone(), Curves { seeds: [(9, vec![(1.0, 1.0)])].into(), ..all[1].clone() }];
         assert_eq!(differences(&alone, false), None);
+    }
+
+    /// At step 3 the mean of the seeds that are there would fall from 6 to 3: that is no progress.
+    #[test]
+    fn a_mean_ends_where_one_of_its_seeds_does() {
+        let mut one = curves("f32", None, &[[4.0, 4.0, 3.0], [8.0, 8.0, 7.0]]);
+        one.seeds[1].1.pop();
+        let points = over_seeds(&one.seeds);
+        assert_eq!(points, [(1.0, 6.0, 4.0, 8.0), (2.0, 6.0, 4.0, 8.0)]);
+        let svg = Figure::new("").panel(values(Axis::linear("y"), &[one.clone()], false)).to_svg();
+        assert!(svg.contains("6.00") && !svg.contains("3.00"), "{svg}");
+        // Who has not begun does not count, and whose last value is none says nothing of the others.
+        one.seeds[0].1.insert(0, (0.0, 9.0));
+        one.seeds.push((3, vec![(0.0, 9.0)]));
+        one.seeds.push((4, Vec::new()));
+        assert_eq!(over_seeds(&one.seeds), points);
+        one.seeds[1].1[1].1 = f64::NAN;
+        let svg = Figure::new("").panel(values(Axis::linear("y"), &[one], false)).to_svg();
+        assert!(svg.contains("> 6.00<"), "{svg}");
     }
 
     #[test]

@@ -13,7 +13,6 @@ use chosen::{Chosen, MOST};
 use condition::{Condition, conditions};
 use exmy::error::{Error, Result};
 use exmy::safetensors::whole;
-use exmy_train::train::config::Config;
 use std::collections::BTreeSet;
 use std::path::Path;
 use unlike::unlike;
@@ -195,21 +194,12 @@ fn reference(runs: &[&RecordedRun]) -> Option<f64> {
     known.iter().all(|folder| of_folder(folder) == Some(first)).then_some(first)
 }
 
-/// The conditions of some runs, where all have the same; the seed, where all have that.
+/// The conditions of some runs, where all have the same but for their seeds.
 fn shared(runs: &[&RecordedRun]) -> Option<String> {
-    let first = runs.first()?;
-    let same = Config { seed: 0, ..first.config.clone() };
-    let of = |run: &&RecordedRun| runner::conditions(&Config { seed: 0, ..run.config.clone() });
-    if differ(runs.iter().map(of)) {
-        return None;
-    }
-    let seeds = differ(runs.iter().map(|run| run.config.seed));
-    let all = runner::conditions(if seeds { &same } else { &first.config });
-    Some(if seeds {
-        all.rsplit_once(", seed").map_or(all.clone(), |(all, _)| all.into())
-    } else {
-        all
-    })
+    let seeds = runs.iter().map(|run| run.config.seed).collect();
+    let of = |run: &&RecordedRun| runner::conditions(&run.config, &seeds);
+    let same = !differ(runs.iter().map(of));
+    runs.first().filter(|_| same).map(of)
 }
 
 /// The mistake of asking for a quantity that no run has.
@@ -283,9 +273,9 @@ fn results(all: &[Condition<'_>], rows: &[table::Row], gaps: &[Option<Gap>], uni
         ("state", true),
     ];
     let caption = format!(
-        "losses in {unit}; gap: validation loss above that of the recipe that is compared with; deviation: \
-         standard deviation of the validation loss over seeds; tokens/s: of training steps, on the machine \
-         that trained them"
+        "losses in {unit}; gap: how far the validation loss is above that of the recipe that is compared with, \
+         seed by seed, at the last step at which all these runs have one; deviation: standard deviation of the \
+         validation loss over seeds; tokens/s: of training steps, on the machine that trained them"
     );
     let heads_shown: Vec<&str> = heads.iter().filter(|head| head.1).map(|head| head.0).collect();
     let mut table = Table::new(caption, &heads_shown);
@@ -410,8 +400,7 @@ pub fn page(
     let mut page = Page::new(title).made_by(MAKER);
     let all = conditions(runs);
     let rows = rows(&all);
-    let gaps: Vec<Option<Gap>> =
-        all.iter().zip(&rows).map(|(one, row)| Gap::of(one, &all, row)).collect();
+    let gaps: Vec<Option<Gap>> = all.iter().map(|one| Gap::of(one, &all)).collect();
     let refs: Vec<&RecordedRun> = runs.iter().collect();
     let units_differ = differ(runs.iter().map(|run| run.config.model.loss_unit()));
     let unit = match runs.first() {

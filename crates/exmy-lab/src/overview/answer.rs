@@ -7,40 +7,50 @@ use crate::statistics::{Interval, mean, mean_interval};
 use crate::table::{self, gap_percent};
 use std::collections::BTreeMap;
 
-/// How far a condition is from the one it is compared with, in per cent of the validation loss.
+/// How far a condition is from the one it is compared with, in per cent of the validation loss: the mean over
+/// the seeds that both have, at the last step at which all of these runs measured it.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Gap {
-    /// Of the means over seeds where all are complete, as `exmy train` prints it; else the mean over seeds.
+    /// The mean.
     pub(super) percent: f64,
-    /// The interval of the mean over seeds, of two seeds or more.
+    /// Its interval, of two seeds or more.
     pub(super) interval: Option<Interval>,
     /// How many seeds both have.
     pub(super) seeds: usize,
+    /// The step and how many there are to be, where not all of the runs are complete.
+    at: Option<(u64, u64)>,
 }
 
-/// The gap of a run to another at the last step at which both measured the validation loss.
-fn of_run(run: &RecordedRun, base: &RecordedRun) -> Option<f64> {
-    let validated = |run: &RecordedRun| -> BTreeMap<u64, f64> {
-        run.metrics.iter().filter_map(|line| Some((line.step, line.val_loss?))).collect()
-    };
-    let (own, other) = (validated(run), validated(base));
-    let (step, loss) = own.iter().rev().find(|(step, _)| other.contains_key(step))?;
-    // Before the first step nothing is known of a format.
-    (*step > 0).then(|| gap_percent(*loss, other[step]))
+/// The validation losses of a run by step; before the first step nothing is known of a format.
+fn validated(run: &RecordedRun) -> BTreeMap<u64, f64> {
+    let lines = run.metrics.iter().filter(|line| line.step > 0);
+    lines.filter_map(|line| Some((line.step, line.val_loss?))).collect()
 }
 
 impl Gap {
-    /// That of one of several conditions; `row` is its row of the table.
-    pub(super) fn of(one: &Condition<'_>, all: &[Condition<'_>], row: &table::Row) -> Option<Self> {
+    /// That of one of several conditions. A seed that diverged does not count where another did not.
+    pub(super) fn of(one: &Condition<'_>, all: &[Condition<'_>]) -> Option<Self> {
         let base = &all[one.base?];
-        let of_seed = |run: &&RecordedRun| {
+        let pairs = one.runs.iter().filter_map(|run| {
             let other = base.runs.iter().find(|other| other.config.seed == run.config.seed)?;
-            of_run(run, other)
-        };
-        let gaps: Vec<f64> = one.runs.iter().filter_map(of_seed).collect();
-        let whole = row.gap.filter(|_| gaps.len() == one.runs.len() && row.unfinished == 0);
-        let percent = whole.filter(|_| row.diverged.is_none()).or_else(|| mean(&gaps))?;
-        Some(Self { percent, interval: mean_interval(&gaps, 0.95), seeds: gaps.len() })
+            Some([*run, *other])
+        });
+        let pairs: Vec<[&RecordedRun; 2]> = pairs.collect();
+        let diverged =
+            |run: &&RecordedRun| run.summary.as_ref().is_some_and(|s| s.diverged_at.is_some());
+        let some_did_not = pairs.iter().any(|pair| !pair.iter().any(diverged));
+        let counts = |pair: &&[&RecordedRun; 2]| !some_did_not || !pair.iter().any(diverged);
+        let losses = pairs.iter().filter(counts).map(|pair| pair.map(validated));
+        let losses: Vec<[BTreeMap<u64, f64>; 2]> =
+            losses.filter(|[own, other]| own.keys().any(|step| other.contains_key(step))).collect();
+        let in_all = |step: &u64| losses.iter().flatten().all(|known| known.contains_key(step));
+        let step = losses.first()?[0].keys().copied().rfind(in_all)?;
+        let gaps: Vec<f64> =
+            losses.iter().map(|[own, other]| gap_percent(own[&step], other[&step])).collect();
+        let is_open = pairs.iter().flatten().any(|run| run.summary.is_none());
+        let (percent, interval) = (mean(&gaps)?, mean_interval(&gaps, 0.95));
+        let at = is_open.then_some((step, one.runs[0].config.train.steps));
+        Some(Self { percent, interval, seeds: gaps.len(), at })
     }
 
     /// `0.98 % higher (95 % interval +0.71 to +1.26 %)`.
@@ -79,6 +89,12 @@ pub(super) fn answer(
     unit: &str,
 ) -> Vec<String> {
     let mut said = Vec::new();
+    let unfinished: usize = rows.iter().map(|row| row.unfinished).sum();
+    let runs: usize = rows.iter().map(|row| row.runs).sum();
+    if unfinished > 0 {
+        let are = if unfinished == 1 { "is" } else { "are" };
+        said.push(format!("{unfinished} of {runs} runs {are} not complete."));
+    }
     for (i, base) in all.iter().enumerate() {
         let own: Vec<usize> = (0..all.len()).filter(|&j| all[j].base == Some(i)).collect();
         if !own.is_empty() {
@@ -88,14 +104,6 @@ pub(super) fn answer(
         }
     }
     said.extend(diverged(all, rows));
-    let unfinished: usize = rows.iter().map(|row| row.unfinished).sum();
-    let runs: usize = rows.iter().map(|row| row.runs).sum();
-    if unfinished > 0 {
-        said.push(format!(
-            "{unfinished} of {runs} runs are not complete; numbers are those of the last step that the runs \
-             of a seed have in common."
-        ));
-    }
     said
 }
 
@@ -122,8 +130,24 @@ fn compared(
         .filter_map(|&i| Some((&*all[i].name, gaps[i].as_ref()?)))
         .collect();
     known.sort_by(|a, b| b.1.percent.total_cmp(&a.1.percent));
-    let (open, seen): (Vec<_>, Vec<_>) = known.iter().partition(|(_, gap)| gap.is_open());
-    let mut said = Vec::new();
+    let mut steps: Vec<Option<(u64, u64)>> = known.iter().map(|(_, gap)| gap.at).collect();
+    steps.sort_unstable();
+    steps.dedup();
+    let mut said: Vec<String> = Vec::new();
+    for at in steps {
+        let known: Vec<_> = known.iter().copied().filter(|(_, gap)| gap.at == at).collect();
+        said.extend(at_step(&base.name, at, &known));
+    }
+    if known.iter().map(|(_, gap)| gap.seeds).min() == Some(1) {
+        said.push(
+            "One seed does not say how much of a difference is chance; --seeds 3 would.".into(),
+        );
+    }
+    said
+}
+
+/// What is said of gaps at one step, or at the end.
+fn at_step(base: &str, at: Option<(u64, u64)>, known: &[(&str, &Gap)]) -> Vec<String> {
     let named = |gaps: &[&(&str, &Gap)], words: &dyn Fn(&str, &Gap) -> String| {
         let mut text: Vec<String> =
             gaps.iter().take(MOST).map(|(name, gap)| words(name, gap)).collect();
@@ -132,31 +156,42 @@ fn compared(
         }
         list(&text)
     };
+    let (open, seen): (Vec<_>, Vec<_>) = known.iter().partition(|(_, gap)| gap.is_open());
     let seeds = known.iter().map(|(_, gap)| gap.seeds).min().unwrap_or(0);
+    let (head, verb) = match at {
+        Some((step, steps)) => (format!("At step {step} of {steps}, against {base}"), "is"),
+        None => (format!("Against {base}"), "ends"),
+    };
+    let mut said = Vec::new();
     if !seen.is_empty() {
         let over = match seeds {
             1 => ", of one seed".to_owned(),
             _ => format!(", over {seeds} seeds"),
         };
-        let words = named(&seen, &|name, gap| format!("{name} ends {}", gap.words()));
-        said.push(format!("Against {}, the validation loss of {words}{over}.", base.name));
+        let words = named(&seen, &|name, gap| format!("{name} {verb} {}", gap.words()));
+        said.push(format!("{head}, the validation loss of {words}{over}."));
     }
-    if !open.is_empty() {
-        let words = named(&open, &|name, gap| {
-            let found = gap.interval.unwrap_or(Interval { estimate: 0.0, low: 0.0, high: 0.0 });
-            format!("{name} ({:+.2} %, {:+.2} to {:+.2} %)", gap.percent, found.low, found.high)
-        });
-        said.push(format!(
-            "Of {words} these {seeds} seeds do not show whether the loss ends above or below that of {}.",
-            base.name
-        ));
-    }
-    if seeds == 1 {
-        said.push(
-            "One seed does not say how much of a difference is chance; --seeds 3 would.".into(),
-        );
+    let range = |gap: &Gap| {
+        let [low, high] = gap.interval.map_or([f64::NAN; 2], |found| [found.low, found.high]);
+        format!("{:+.2} %, anywhere from {low:+.2} to {high:+.2} %", gap.percent)
+    };
+    let settle = format!("{head}, {} seeds do not settle", counted(seeds));
+    match &open[..] {
+        [] => {}
+        [(name, gap)] => said.push(format!("{settle} {name}: {}.", range(gap))),
+        several => {
+            let words = named(several, &|name, gap| format!("{name} ({})", range(gap)));
+            said.push(format!("{settle} {words}."));
+        }
     }
     said
+}
+
+/// A small number as a word.
+fn counted(count: usize) -> String {
+    const WORDS: [&str; 8] = ["two", "three", "four", "five", "six", "seven", "eight", "nine"];
+    let word = count.checked_sub(2).and_then(|i| WORDS.get(i));
+    word.map_or_else(|| count.to_string(), |word| (*word).to_owned())
 }
 
 /// What is said of runs that diverged.
@@ -176,9 +211,32 @@ mod tests {
     use super::*;
     use exmy_train::train::preset::preset;
     use exmy_train::train::record::Metrics;
-    use exmy_train::train::run::Folder;
+    use exmy_train::train::run::{Folder, Summary};
 
+    /// A complete run.
     fn run(recipe: &str, seed: u64, loss: f64) -> RecordedRun {
+        let open = going_on(recipe, seed, loss);
+        let steps = open.config.train.steps;
+        let summary = Summary {
+            version: 2,
+            recipe: recipe.into(),
+            seed,
+            lr: open.config.train.lr,
+            steps,
+            tokens: 9,
+            parameters: 9,
+            train_loss: Some(loss),
+            val_loss: Some(loss),
+            diverged_at: None,
+            reason: None,
+            precision: Vec::new(),
+            records: None,
+        };
+        RecordedRun { summary: Some(summary), ..open }
+    }
+
+    /// One that has come to step 10.
+    fn going_on(recipe: &str, seed: u64, loss: f64) -> RecordedRun {
         let mut config = preset("nano").unwrap();
         (config.recipe, config.seed) = (recipe.parse().unwrap(), seed);
         let line =
@@ -195,8 +253,13 @@ mod tests {
     fn said(runs: &[RecordedRun]) -> String {
         let all = super::super::condition::conditions(runs);
         let rows = super::super::rows(&all);
-        let gaps: Vec<_> =
-            all.iter().zip(&rows).map(|(one, row)| Gap::of(one, &all, row)).collect();
+        let gaps: Vec<_> = all.iter().map(|one| Gap::of(one, &all)).collect();
+        for (gap, row) in gaps.iter().zip(&rows) {
+            // The table of `exmy train` has the same number.
+            if let (Some(gap), Some(other)) = (gap, row.gap) {
+                assert!(gap.at.is_some() || gap.percent == other, "{gap:?} {other}");
+            }
+        }
         answer(&all, &rows, &gaps, "nats").join(" ")
     }
 
@@ -215,16 +278,35 @@ mod tests {
         let one = "Against f32, the validation loss of mxfp4 ends 12.50 % higher (95 % interval +6.29 to \
                    +18.71 %), over 3 seeds.";
         assert!(text.starts_with(one), "{text}");
-        assert!(
-            text.contains("Of bf16 (+0.00 %, -2.48 to +2.48 %) these 3 seeds do not show"),
-            "{text}"
-        );
-        assert!(text.contains("9 of 9 runs are not complete"), "{text}");
+        let other =
+            "Against f32, three seeds do not settle bf16: +0.00 %, anywhere from -2.48 to +2.48 %.";
+        assert!(text.ends_with(other), "{text}");
         let text = said(&[run("f32", 1, 2.0), run("mxfp4", 1, 1.9)]);
         assert!(
             text.contains("mxfp4 ends 5.00 % lower, of one seed. One seed does not say"),
             "{text}"
         );
         assert!(!said(&[run("f32", 1, 2.0), run("f32", 2, 2.0)]).contains("Against"));
+    }
+
+    #[test]
+    fn runs_that_go_on_have_not_ended() {
+        let mut late = going_on("mxfp4", 2, 2.4);
+        let (f32, other) = (run("f32", 1, 2.0), run("f32", 2, 2.0));
+        let text = said(&[f32.clone(), other.clone(), run("mxfp4", 1, 2.2), late.clone()]);
+        let steps = f32.config.train.steps;
+        let words = format!(
+            "1 of 4 runs is not complete. At step 10 of {steps}, against f32, two seeds do not settle mxfp4: \
+             +15.00 %, anywhere from "
+        );
+        assert!(text.starts_with(&words) && !text.contains("ends"), "{text}");
+        // Of one that has not come to a validation nothing is said, and none of the others is moved.
+        late.metrics.pop();
+        let text = said(&[f32, other, run("mxfp4", 1, 2.2), late]);
+        let words = format!(
+            "1 of 4 runs is not complete. At step 10 of {steps}, against f32, the validation loss of mxfp4 is \
+             10.00 % higher, of one seed."
+        );
+        assert!(text.starts_with(&words), "{text}");
     }
 }

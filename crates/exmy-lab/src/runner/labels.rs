@@ -2,6 +2,7 @@
 
 use exmy_train::train::config::Config;
 use exmy_train::train::data::Source;
+use std::collections::BTreeSet;
 
 /// Whether not all of some values are the same.
 pub fn differ<T: PartialEq>(values: impl IntoIterator<Item = T>) -> bool {
@@ -23,12 +24,42 @@ pub(super) fn labelled(configs: &[Config]) -> (Vec<String>, Vec<Vec<String>>) {
     (keys.map(str::to_owned).collect(), configs.iter().map(of).collect())
 }
 
-/// Under which conditions the runs were made, in a few words.
-pub(crate) fn conditions(config: &Config) -> String {
+/// Under which conditions runs with these seeds were made, in a few words.
+pub(crate) fn conditions(config: &Config, seeds: &BTreeSet<u64>) -> String {
     let source = match &config.data.source {
         Source::Path(path) => path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
         synthetic => synthetic.to_string(),
     };
     let parameters = config.model.layout().len() as f64 / 1e3;
-    format!("{source}, {parameters:.0} k parameters, seed {}", config.seed)
+    format!("{source}, {parameters:.0} k parameters, {}", seeds_in_words(seeds))
+}
+
+/// `seed 1`, `seeds 1 and 2`, `seeds 1 to 4`, `seeds 1, 3 and 7`.
+fn seeds_in_words(seeds: &BTreeSet<u64>) -> String {
+    let words: Vec<String> = seeds.iter().map(u64::to_string).collect();
+    match (&words[..], seeds.first(), seeds.last()) {
+        ([one], ..) => format!("seed {one}"),
+        ([first, .., last], Some(low), Some(high))
+            if words.len() > 2 && high - low == words.len() as u64 - 1 =>
+        {
+            format!("seeds {first} to {last}")
+        }
+        ([first @ .., last], ..) => format!("seeds {} and {last}", first.join(", ")),
+        ([], ..) => "no seed".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seeds_are_all_named() {
+        let words = |seeds: &[u64]| seeds_in_words(&seeds.iter().copied().collect());
+        assert_eq!(words(&[5]), "seed 5");
+        assert_eq!(words(&[2, 1, 2]), "seeds 1 and 2");
+        assert_eq!(words(&[1, 2, 3, 4]), "seeds 1 to 4");
+        assert_eq!(words(&[1, 3, 7]), "seeds 1, 3 and 7");
+        assert_eq!(words(&[0, u64::MAX]), format!("seeds 0 and {}", u64::MAX));
+    }
 }

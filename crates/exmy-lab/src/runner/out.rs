@@ -420,7 +420,8 @@ impl OutFolder {
             curves.push(loss_figure::Curve { name, seed, metrics: folder.metrics()? });
             first.get_or_insert(config);
         }
-        let under = first.as_ref().map(conditions).unwrap_or_default();
+        let seeds = curves.iter().map(|curve| curve.seed).collect();
+        let under = first.as_ref().map(|config| conditions(config, &seeds)).unwrap_or_default();
         let unit = first.as_ref().map_or("", |config| config.model.loss_unit());
         let reference = match &self.manifest.kind {
             Kind::Train { reference, .. } => *reference,

@@ -135,7 +135,7 @@ fn stamp(runs: &[PathBuf]) -> Arc<str> {
 fn page(runs: &[PathBuf], title: &str) -> Result<String> {
     let (runs, broken) = undamaged(runs)?;
     let left_out: Vec<String> = broken.iter().map(crate::ls::reason).collect();
-    let provenance = provenance(exmy::parallel::threads());
+    let provenance = provenance(None);
     Ok(overview::page(title, &runs, &left_out, &provenance)?.to_html())
 }
 

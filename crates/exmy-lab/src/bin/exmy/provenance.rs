@@ -2,8 +2,8 @@
 
 use exmy_lab::report::Provenance;
 
-/// The command and the machine of this process, which works with so many threads.
-pub(crate) fn provenance(threads: usize) -> Provenance {
+/// The command and the machine of this process; how many threads trained the runs, where that is known.
+pub(crate) fn provenance(threads: Option<usize>) -> Provenance {
     Provenance { command: command(), machine: machine(threads) }
 }
 
@@ -17,10 +17,15 @@ fn command() -> String {
 }
 
 /// The machine, as far as the operating system says.
-fn machine(threads: usize) -> String {
+fn machine(threads: Option<usize>) -> String {
     let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = text.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
     let model = model.map_or("an unnamed processor", |(_, name)| name.trim());
     let level = exmy::simd::level().name();
-    format!("{threads} threads of {model} ({}, SIMD level {level}).", std::env::consts::ARCH)
+    let threads = match threads {
+        None => String::new(),
+        Some(1) => "1 thread of ".into(),
+        Some(n) => format!("{n} threads of "),
+    };
+    format!("{threads}{model} ({}, SIMD level {level}).", std::env::consts::ARCH)
 }

@@ -229,7 +229,7 @@ fn write_report(arguments: &ReportArguments) -> Result<u8> {
     let out = target(arguments.out.as_ref(), &arguments.runs, "report.html")?;
     let (runs, left_out) = readable(&arguments.runs)?;
     overview::remarks(&runs).iter().for_each(|remark| say!("{remark}"));
-    let provenance = provenance(exmy::parallel::threads());
+    let provenance = provenance(None);
     let drawing = Phase::begin("drawing the page", false);
     let page = overview::page(&arguments.title(), &runs, &left_out, &provenance)?.to_html();
     drop(drawing);

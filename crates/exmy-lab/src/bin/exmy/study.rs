@@ -262,7 +262,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
             say!("share {shard} done; without --shard the same command writes the report");
             return Ok(0);
         }
-        let provenance = provenance(exmy::parallel::threads());
+        let provenance = provenance(Some(exmy::parallel::threads()));
         let drawn = Drawn::new(arguments.work.quiet, &stop, figures.len());
         let findings = report::find(&figures, &setting, &store, |figure| drawn.figure(figure))?;
         drawn.bar.finish_and_clear();
