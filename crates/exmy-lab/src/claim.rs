@@ -344,13 +344,15 @@ impl Test {
             Self::Pooled { metric, of, over, axes, below } => {
                 let pair = pooled::pair(place, *metric, [*of, *over], axes)?;
                 let gaps: Vec<f64> = pair[0].iter().zip(&pair[1]).map(|(a, b)| a - b).collect();
-                let what = format!("{prefix}{} less {}", name(of), name(over));
-                place.powered(pooled::result(&pair, *below, what), &gaps)
+                let what = format!("{prefix}{}", pooled::what(*metric, of, over, *below));
+                let result = pooled::result(&pair, *below, what);
+                let text = result.text + &pooled::in_percent(*metric, &gaps);
+                place.powered(TestResult { text, ..result }, &gaps)
             }
             Self::PooledWider { metric, of, over, at, than, axes } => {
                 let gap = |at: Pick| pooled::gap(place, *metric, [*of, *over], at, axes);
                 let what = format!(
-                    "{prefix}{} less {} with {}, less that with {}",
+                    "{prefix}{} minus {} with {}, minus that with {}",
                     name(of),
                     name(over),
                     name(at),
@@ -428,7 +430,7 @@ fn wider(place: &Place<'_>, pair: [Pick; 2], at: [Pick; 2]) -> Result<TestResult
     let found = paired_interval(&there, &here, place.confidence());
     let above = |is| if is { "is" } else { "is not" };
     let text = format!(
-        "{}the gap of {} above {} with {} less that with {}: {}; the interval of the first {} above 0, that \
+        "{}the gap of {} above {} with {} minus that with {}: {}; the interval of the first {} above 0, that \
          of the second {}",
         place.prefix(),
         name(pair[0]),

@@ -1,6 +1,9 @@
 //! Runs set against the first of them: what was configured otherwise, what came of it, and at which step
 //! their records part.
 //!
+//! Runs of one seed see the same batches, so a run is compared with the run of its own seed that repeats the
+//! first one, where there is such a run.
+//!
 //! Runs of one configuration record the same bytes ([`exmy_train::train::run`]), so the first step at which
 //! two records differ is where something else was computed: step 0 or 1 where recipe or weights differ, a
 //! later one where a rule or a branch changed something.
@@ -38,11 +41,15 @@ pub struct Compared {
     pub train_loss: Option<f64>,
     /// The last validation loss.
     pub val_loss: Option<f64>,
-    /// How much its validation loss is above that of the first run, in percent, at `gap_step`.
+    /// The path of the run that it is compared with; none of the first run.
+    pub compared_with: Option<std::path::PathBuf>,
+    /// Whether that one has another seed: a difference is then also of batches and first weights.
+    pub other_seed: bool,
+    /// How much its validation loss is above that of that run, in percent, at `gap_step`.
     pub gap_percent: Option<f64>,
     /// The last step at which both measured it.
     pub gap_step: Option<u64>,
-    /// How its records differ from those of the first run.
+    /// How its records differ from those of that run.
     pub records: Records,
     /// What is wrong with its records: a file was lost, cut or edited.
     pub damage: Option<String>,
@@ -52,7 +59,7 @@ pub struct Compared {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "state", rename_all = "kebab-case")]
 pub enum Records {
-    /// It is the run that the others are compared with.
+    /// It is the first run.
     First,
     /// Not at all.
     Same,
@@ -82,7 +89,7 @@ pub struct Difference {
 /// The comparison of some runs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
-    /// The runs, the first of which the others are compared with.
+    /// The runs; the others are compared with the first or with its repetition of their seed.
     pub runs: Vec<Compared>,
     /// The keys in which they differ.
     pub configuration: Vec<Difference>,
@@ -151,17 +158,33 @@ pub fn gap(first: &BTreeMap<u64, f64>, other: &BTreeMap<u64, f64>) -> Option<(f6
     Some((gap_percent(*loss, first[step]), *step))
 }
 
-/// Compares runs with the first of them, and says what is wrong with those that cannot be read. Of two runs
-/// at a time the records are held.
+/// Whether a run repeats another with another seed; they may measure different things.
+fn repeats(one: &Config, other: &Config) -> bool {
+    Config { seed: other.seed, record: other.record.clone(), ..one.clone() } == *other
+}
+
+/// Compares runs with the first of them, or with that one's repetition of their seed, and says what is wrong
+/// with those that cannot be read. The records of the first run and its repetitions are held, and of one run
+/// more.
 pub fn compare(runs: &[NamedRun]) -> (Comparison, Vec<Error>) {
-    let (mut compared, mut configs, mut broken) = (Vec::<Compared>::new(), Vec::new(), Vec::new());
-    let mut first: Option<First> = None;
+    let mut bases: Vec<(&NamedRun, Base)> = Vec::new();
     for run in runs {
-        match of_run(run, first.as_ref()) {
-            Ok((found, own)) => {
+        let is_new = bases.iter().all(|(base, _)| base.config.seed != run.config.seed);
+        let first = bases.first();
+        if is_new && first.is_none_or(|(first, _)| repeats(&run.config, &first.config)) {
+            bases.extend(Base::of(run).ok().map(|base| (run, base)));
+        }
+    }
+    let (mut compared, mut configs, mut broken) = (Vec::new(), Vec::new(), Vec::new());
+    for run in runs {
+        let is_other = |(base, _): &&(&NamedRun, Base)| !std::ptr::eq(*base, run);
+        let same_seed =
+            bases.iter().filter(is_other).find(|(base, _)| base.config.seed == run.config.seed);
+        let base = same_seed.or(bases.first().filter(is_other));
+        match of_run(run, base.map(|(base, held)| (*base, held))) {
+            Ok(found) => {
                 compared.push(found);
                 configs.push(&run.config);
-                first.get_or_insert(own);
             }
             Err(error) => broken.push(error),
         }
@@ -169,23 +192,30 @@ pub fn compare(runs: &[NamedRun]) -> (Comparison, Vec<Error>) {
     (Comparison { runs: compared, configuration: differences(&configs) }, broken)
 }
 
-/// What is held of the run that others are compared with.
-struct First {
+/// What is held of a run that others are compared with.
+struct Base {
     lines: Vec<Metrics>,
     /// Validation losses by step, and their unit.
     losses: BTreeMap<u64, f64>,
     unit: &'static str,
 }
 
-/// A run compared with the first one, and what is to be held of it if it is that.
-fn of_run(run: &NamedRun, first: Option<&First>) -> Result<(Compared, First)> {
-    let (lines, summary) = (run.folder.metrics()?, run.folder.summary()?);
-    let (losses, unit) = (validated(&lines), run.config.model.loss_unit());
+impl Base {
+    fn of(run: &NamedRun) -> Result<Self> {
+        let lines = run.folder.metrics()?;
+        Ok(Self { losses: validated(&lines), unit: run.config.model.loss_unit(), lines })
+    }
+}
+
+/// A run compared with another one.
+fn of_run(run: &NamedRun, base: Option<(&NamedRun, &Base)>) -> Result<Compared> {
+    let (own, summary) = (Base::of(run)?, run.folder.summary()?);
+    let Base { lines, losses, unit } = &own;
     // Losses of different kinds have no gap.
-    let gap = first.filter(|of| of.unit == unit).and_then(|of| gap(&of.losses, &losses));
+    let gap = base.filter(|(_, of)| of.unit == *unit).and_then(|(_, of)| gap(&of.losses, losses));
     let of = |value: fn(&Summary) -> Option<f64>| summary.as_ref().map(value);
     let last = || losses.last_key_value().map(|(_, loss)| *loss);
-    let found = Compared {
+    Ok(Compared {
         name: run.name.clone(),
         path: run.folder.path().to_owned(),
         recipe: run.config.recipe.to_string(),
@@ -194,20 +224,22 @@ fn of_run(run: &NamedRun, first: Option<&First>) -> Result<(Compared, First)> {
         diverged_at: summary.as_ref().and_then(|summary| summary.diverged_at),
         step: lines.last().map_or(0, |line| line.step),
         steps: run.config.train.steps,
-        train_loss: of(|summary| summary.train_loss).unwrap_or_else(|| recent_loss(&lines)),
+        train_loss: of(|summary| summary.train_loss).unwrap_or_else(|| recent_loss(lines)),
         val_loss: of(|summary| summary.val_loss).unwrap_or_else(last),
+        compared_with: base.map(|(other, _)| other.folder.path().to_owned()),
+        other_seed: base.is_some_and(|(other, _)| other.config.seed != run.config.seed),
         gap_percent: gap.map(|(percent, _)| percent),
         gap_step: gap.map(|(_, step)| step),
-        records: first.map_or(Records::First, |of| records(&of.lines, &lines)),
+        records: base.map_or(Records::First, |(_, of)| records(&of.lines, lines)),
         damage: intact::of_run(&run.folder, &run.config)?,
-    };
-    Ok((found, First { lines, losses, unit }))
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use exmy_train::train::preset::preset;
+    use exmy_train::train::run::Folder;
 
     fn line(step: u64, loss: f64) -> Metrics {
         let val_loss = step.is_multiple_of(2).then_some(loss);
@@ -232,6 +264,32 @@ mod tests {
         let other = validated(&(0..5).map(|step| line(step, 2.5)).collect::<Vec<_>>());
         assert_eq!(gap(&first, &other), Some((25.0, 4)));
         assert_eq!(gap(&first, &BTreeMap::new()), None);
+    }
+
+    #[test]
+    fn runs_are_compared_within_their_seeds() {
+        let root = tempfile::tempdir().unwrap();
+        let run = |recipe: &str, seed: u64, loss: f64| {
+            let name = format!("{recipe} seed {seed}");
+            let mut config = preset("nano").unwrap();
+            (config.recipe, config.seed) = (recipe.parse().unwrap(), seed);
+            let folder = Folder::new(root.path().join(&name));
+            std::fs::create_dir(folder.path()).unwrap();
+            std::fs::write(folder.config_file(), config.to_toml()).unwrap();
+            let line = serde_json::to_string(&line(2, loss)).unwrap() + "\n";
+            std::fs::write(folder.metrics_file(), line).unwrap();
+            NamedRun { name, folder, config }
+        };
+        // Within seed 2 the gap is 10 %; from seed 1 it would be 120 %. Seed 3 has no run to be compared with.
+        let runs = [("f32", 1, 2.0), ("mxfp4", 2, 4.4), ("f32", 2, 4.0), ("mxfp4", 3, 3.0)];
+        let runs = runs.map(|(recipe, seed, loss)| run(recipe, seed, loss));
+        let (found, broken) = compare(&runs);
+        assert!(broken.is_empty(), "{broken:?}");
+        let gaps = found.runs.iter().map(|run| run.gap_percent.map(f64::round));
+        assert_eq!(gaps.collect::<Vec<_>>(), [None, Some(10.0), Some(100.0), Some(50.0)]);
+        let others = found.runs.iter().map(|run| run.other_seed);
+        assert_eq!(others.collect::<Vec<_>>(), [false, false, true, true]);
+        assert_eq!(found.runs[1].compared_with.as_deref(), Some(runs[2].folder.path()));
     }
 
     #[test]

@@ -355,13 +355,12 @@ pub fn remarks(runs: &[RecordedRun]) -> Vec<String> {
 
 /// What a quantity is called as a heading.
 fn heading(quantity: &str) -> String {
-    match quantity {
-        "loss" => "Training loss".to_owned(),
-        "val_loss" => "Validation loss".to_owned(),
-        "grad_norm" => "Gradient norm".to_owned(),
-        "lr" => "Learning rate".to_owned(),
-        probe => format!("Probe {probe}"),
+    let words = chosen::words(quantity);
+    if words == quantity {
+        return format!("Probe {quantity}");
     }
+    let (first, rest) = words.split_at(1);
+    first.to_uppercase() + rest
 }
 
 /// Why a quantity is not drawn: it is the same everywhere.
@@ -410,7 +409,8 @@ pub fn page(
     page.answer(&answer::answer(&all, &rows, &gaps, unit).join(" "));
     if let Some(reference) = reference(&refs) {
         page.soft(&format!(
-            "The language itself has {reference:.4} nats per byte of validation text."
+            "The language itself has {reference:.4} nats per byte of validation text; tokens are bytes here, so \
+             this is the validation loss of who knows its rules."
         ));
     }
     shared(&refs).iter().for_each(|conditions| page.soft(conditions));

@@ -7,7 +7,7 @@ impl Value {
     pub(super) fn words(&self) -> String {
         match self {
             Self::Less(metric, a, b) => {
-                format!("the {} of {} less that of {}", metric.name(), name(a), name(b))
+                format!("the {} of {} minus that of {}", metric.name(), name(a), name(b))
             }
             Self::Over(metric, a, b) => {
                 format!("the {} of {} over that of {}", metric.name(), name(a), name(b))
@@ -17,7 +17,7 @@ impl Value {
                     if pick.is_empty() { String::new() } else { format!(" in {}", name(pick)) };
                 let others: Vec<&str> = others.iter().map(|other| other.what).collect();
                 let largest = if others.len() > 1 { "the largest of " } else { "" };
-                format!("the {} less {largest}{}{of}", one.what, others.join(", "))
+                format!("the {} minus {largest}{}{of}", one.what, others.join(", "))
             }
             Self::Sum(terms) => {
                 let term = |(factor, metric, pick): &(f64, Metric, Pick)| {

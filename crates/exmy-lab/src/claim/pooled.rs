@@ -1,6 +1,6 @@
 //! Comparisons of values seed by seed, one value a seed.
 
-use super::{Place, TestResult};
+use super::{Place, TestResult, name};
 use crate::grid::GridPoint;
 use crate::measure::{Metric, Pick};
 use crate::statistics::{Interval, Signs, mean, paired_interval, sign_test};
@@ -81,6 +81,22 @@ pub(super) fn gap(
     Ok(a.iter().zip(&b).map(|(a, b)| a - b).collect())
 }
 
+/// Which difference is taken, and on which side of 0 it is claimed to be.
+pub(super) fn what(metric: Metric, of: Pick, over: Pick, below: bool) -> String {
+    let side = if below { "below" } else { "above" };
+    format!("{} of {} minus that of {}, claimed {side} 0", metric.name(), name(of), name(over))
+}
+
+/// A difference of logarithms of losses as what it is of the loss itself.
+pub(super) fn in_percent(metric: Metric, differences: &[f64]) -> String {
+    match (metric, mean(differences)) {
+        (Metric::LogTail, Some(mean)) => {
+            format!("; the loss differs by {:+.0} %", 100.0 * libm::expm1(mean))
+        }
+        _ => String::new(),
+    }
+}
+
 /// What two values of each seed say of the claim that the first are above, or below.
 pub(super) fn result([first, second]: &[Vec<f64>; 2], below: bool, what: String) -> TestResult {
     let found = Paired::of(first, second);
@@ -102,6 +118,17 @@ mod tests {
     fn word(first: &[Vec<f64>], second: &[Vec<f64>]) -> (bool, bool) {
         let result = result(&[by_seed(first), by_seed(second)], false, String::new());
         (result.holds, result.opposite)
+    }
+
+    #[test]
+    fn a_result_says_what_it_is_of() {
+        let words = what(Metric::LogTail, &["without norms"], &["with norms"], true);
+        assert_eq!(
+            words,
+            "logarithm of the loss of without norms minus that of with norms, claimed below 0"
+        );
+        assert_eq!(in_percent(Metric::LogTail, &[0.214]), "; the loss differs by +24 %");
+        assert_eq!(in_percent(Metric::Loss, &[0.214]), "");
     }
 
     #[test]

@@ -70,7 +70,7 @@ impl Gap {
 }
 
 /// Words with commas, the last with `and`.
-fn list(words: &[String]) -> String {
+pub(super) fn list(words: &[String]) -> String {
     match words {
         [] => String::new(),
         [one] => one.clone(),

@@ -3,6 +3,7 @@
 //! What is drawn is chosen from the conditions that have recorded it, and the quantities that are offered
 //! come from the same: a probe that only the last of a hundred runs has is offered and drawn.
 
+use super::answer::list;
 use super::condition::Condition;
 use exmy::error::Result;
 use std::collections::BTreeSet;
@@ -10,14 +11,17 @@ use std::collections::BTreeSet;
 /// Lines that a reader can distinguish in a picture.
 pub(super) const MOST: usize = 36;
 
+/// Conditions without a quantity that are named; more are counted.
+const NAMED: usize = 6;
+
 /// The conditions of one picture.
 pub(super) struct Chosen {
     /// For each quantity, the numbers of the conditions that have recorded it.
     having: Vec<Vec<usize>>,
     /// The numbers of the conditions that are drawn, in their order.
     drawn: Vec<usize>,
-    /// How many there are.
-    count: usize,
+    /// What all of them are called, and whether they go on.
+    all: Vec<(String, bool)>,
     /// What they are called.
     word: &'static str,
 }
@@ -46,7 +50,9 @@ impl Chosen {
         }
         let alone = all.iter().all(|one| one.runs.len() == 1);
         let word = if alone { "runs" } else { "conditions" };
-        Ok(Self { drawn: choose(&having), having, count: all.len(), word })
+        let goes_on = |one: &Condition<'_>| one.runs.iter().any(|run| run.summary.is_none());
+        let all = all.iter().map(|one| (one.name.clone(), goes_on(one))).collect();
+        Ok(Self { drawn: choose(&having), having, all, word })
     }
 
     /// The numbers of all that are drawn.
@@ -65,18 +71,43 @@ impl Chosen {
         self.having[quantity].iter().copied().filter(is_drawn).collect()
     }
 
+    /// Which conditions have none of a quantity: by name if they are few.
+    fn missing(&self, quantity: usize, name: &str) -> String {
+        let (having, what) = (&self.having[quantity], words(name));
+        let missing = self.all.iter().enumerate().filter(|(i, _)| !having.contains(i));
+        let (names, go_on): (Vec<String>, Vec<bool>) = missing.map(|(_, one)| one.clone()).unzip();
+        let have = |n: usize| if n == 1 { "has" } else { "have" };
+        if names.len() <= NAMED {
+            let yet = if go_on.contains(&false) { "" } else { " yet" };
+            return format!("{} {} no {what}{yet}", list(&names), have(names.len()));
+        }
+        let (of, count, word) = (having.len(), self.all.len(), self.word);
+        format!("{of} of {count} {word} {} recorded {what}", have(of))
+    }
+
     /// What is left out of a quantity's panel, if anything is.
     pub(super) fn remark(&self, quantity: usize, name: &str) -> Option<String> {
-        let (having, drawn, count) = (&self.having[quantity], self.of(quantity), self.count);
+        let (having, drawn) = (&self.having[quantity], self.of(quantity));
+        let count = self.all.len();
         let word = self.word;
         let of = having.len();
         if drawn.len() == of {
-            let have = if of == 1 { "has" } else { "have" };
-            return (of < count).then(|| format!("{of} of {count} {word} {have} recorded {name}"));
+            return (of < count).then(|| self.missing(quantity, name));
         }
         let first = if having.starts_with(&drawn) { "the first " } else { "" };
         let those = if of < count { format!(" that have recorded {name}") } else { String::new() };
         Some(format!("{first}{} of {of} {word}{those}", drawn.len()))
+    }
+}
+
+/// A quantity in words.
+pub(super) fn words(name: &str) -> &str {
+    match name {
+        "loss" => "training loss",
+        "val_loss" => "validation loss",
+        "grad_norm" => "gradient norm",
+        "lr" => "learning rate",
+        other => other,
     }
 }
 
@@ -110,7 +141,8 @@ mod tests {
     use super::*;
 
     fn chosen(having: &[Vec<usize>], count: usize) -> Chosen {
-        Chosen { drawn: choose(having), having: having.to_vec(), count, word: "runs" }
+        let all = (0..count).map(|i| (format!("run {i}"), i > 0)).collect();
+        Chosen { drawn: choose(having), having: having.to_vec(), all, word: "runs" }
     }
 
     #[test]
@@ -126,6 +158,13 @@ mod tests {
         assert_eq!(half.of(0), (50..86).collect::<Vec<_>>());
         let text = "the first 36 of 60 runs that have recorded sharpness";
         assert_eq!(half.remark(0, "sharpness").unwrap(), text);
+        let two = chosen(&[vec![0, 3]], 4);
+        assert_eq!(
+            two.remark(0, "val_loss").unwrap(),
+            "run 1 and run 2 have no validation loss yet"
+        );
+        let done = chosen(&[vec![1]], 2);
+        assert_eq!(done.remark(0, "lr").unwrap(), "run 0 has no learning rate");
         assert!(!chosen(&[vec![]], 3).has(0));
         assert_eq!(chosen(&[(0..36).collect()], 36).remark(0, "loss"), None);
     }

@@ -234,6 +234,8 @@ for (const svg of all("svg.exmy")) {
       }
     }
     if (!rows.length) return;
+    const title = all(':scope > text[class="q"]', p.g).map(text => text.textContent).join(" ");
+    const [, unit = ""] = title.match(/[,(] ?(%|nats[^,)]*|\w+ of a nat)/) || [];
     rows.sort((a, b) => b[0] - a[0]);
     const v = value(p.x, place);
     const head = state.tokens ? `${short(v * perStep)} tokens` : `${label ? "step " : ""}${short(label ? Math.round(v) : v)}`;
@@ -242,14 +244,14 @@ for (const svg of all("svg.exmy")) {
       const mark = make("i");
       mark.style.color = colour;
       const row = make("div");
-      row.append(mark, `${name} ${short(y)}`);
+      row.append(mark, `${name} ${short(y)} ${unit}`);
       tip.append(row);
     }
     tip.classList.remove("gone");
-    const box = svg.getBoundingClientRect(), frame = figure.getBoundingClientRect(), unit = box.width / svg.viewBox.baseVal.width;
-    const left = box.left - frame.left + x * unit, width = tip.offsetWidth;
+    const box = svg.getBoundingClientRect(), frame = figure.getBoundingClientRect(), zoom = box.width / svg.viewBox.baseVal.width;
+    const left = box.left - frame.left + x * zoom, width = tip.offsetWidth;
     tip.style.left = Math.max(0, left + 12 + width > frame.width ? left - width - 12 : left + 12) + "px";
-    tip.style.top = box.top - frame.top + p.y.to * unit + "px";
+    tip.style.top = box.top - frame.top + p.y.to * zoom + "px";
   };
   let drag = null;
   svg.onpointerdown = event => {

@@ -225,7 +225,8 @@ impl Scale {
         }
         let decades = log10(self.high) - log10(self.low);
         if decades < 1.0 {
-            return linear_ticks(self.low, self.high, target, 0.0);
+            let even = linear_ticks(self.low, self.high, target, 0.0);
+            return self.within_a_decade().filter(|_| !self.is_read_below(&even)).unwrap_or(even);
         }
         let (first, last) = (decade(self.low), decade(self.high));
         let labelled: &[i64] = match target as f64 / decades {
@@ -251,6 +252,25 @@ impl Scale {
             }
         }
         Ticks { ticks, factor: 0 }
+    }
+
+    /// Whether a label stands in the lower third.
+    fn is_read_below(&self, ticks: &Ticks) -> bool {
+        ticks.ticks.iter().any(|tick| tick.label.is_some() && self.unit(tick.value) < 1.0 / 3.0)
+    }
+
+    /// Ticks at about the same distance on a logarithmic axis of less than a decade, if they leave no third of
+    /// it empty: evenly spaced values crowd at its top.
+    fn within_a_decade(&self) -> Option<Ticks> {
+        let is_plain = self.low >= 1e-3 && self.high < 1e6;
+        let decades = if is_plain { decade(self.low)..=decade(self.high) } else { return None };
+        let tick = |tenths: i64, k: i32| {
+            let (n, k) = if tenths % 10 == 0 { (tenths / 10, k) } else { (tenths, k - 1) };
+            Tick { value: decimal(n, k), label: Some(plain_label(n, k)) }
+        };
+        let all = decades.flat_map(|k| [10, 15, 20, 30, 50, 70].map(|tenths| tick(tenths, k)));
+        let ticks = Ticks { ticks: all.filter(|t| self.contains(t.value)).collect(), factor: 0 };
+        (ticks.ticks.len() > 1 && self.is_read_below(&ticks)).then_some(ticks)
     }
 }
 
@@ -355,6 +375,9 @@ mod tests {
             (1e-9, 1e-3, 3, &["10⁻⁸", "10⁻⁶", "10⁻⁴"]),
             (1e-6, 1e-4, 6, &["10⁻⁶", "2×10⁻⁶", "5×10⁻⁶", "10⁻⁵", "2×10⁻⁵", "5×10⁻⁵", "10⁻⁴"]),
             (2.0, 6.0, 4, &["2", "3", "4", "5", "6"]),
+            // Even steps of 2 would begin in the middle.
+            (1.1, 9.0, 4, &["1.5", "2", "3", "5", "7"]),
+            (0.12, 0.95, 4, &["0.15", "0.2", "0.3", "0.5", "0.7"]),
             (f64::from_bits(1), f64::MAX, 4, &["10⁻³¹⁶", "10⁻¹⁵⁸", "10⁰", "10¹⁵⁸"]),
         ];
         for &(low, high, target, expected) in cases {

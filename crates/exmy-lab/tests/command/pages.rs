@@ -140,6 +140,7 @@ fn pages_can_be_read_and_used() {
                 let tip = used["tip"].as_str().unwrap();
                 // Halfway from step 1 to step 40.
                 assert!(tip.starts_with("step 21") && tip.contains("mxfp4"), "{place}: {tip}");
+                assert!(tip.contains(" %") || tip.contains(" nats per token"), "{place}: {tip}");
             }
             backgrounds.push(one["background"].clone());
         }

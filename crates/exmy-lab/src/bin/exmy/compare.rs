@@ -1,4 +1,4 @@
-//! `exmy compare`: runs set against the first of them.
+//! `exmy compare`: runs set against the first of them, seed by seed.
 
 use crate::ls::reason;
 use crate::phase::Phase;
@@ -31,8 +31,10 @@ Examples:
   exmy compare runs/0001/f32-s1 runs/0002/f32-s1      # the hash at the end may be left out
   exmy compare runs/0001 --json | jq '.runs[].gap_percent'
 
-gap: validation loss above that of the first run, at the last step at which both have one.
-differs from: the first step at which metrics.jsonl differs from the first run's; --json says in what.";
+A run is compared with the repetition of the first run that has its seed; without one with the first run,
+and \"(other seed)\" says so.
+gap: validation loss above that of that run, at the last step at which both have one.
+differs from: the first step at which metrics.jsonl differs from that run's; --json says in what.";
 
 /// How a run's records differ, in a cell.
 fn words(records: &Records) -> String {
@@ -51,6 +53,7 @@ fn line(number: usize, run: &Compared) -> Line {
         (Some(gap), _) => format!("{gap:+.2} %"),
         _ => "-".into(),
     };
+    let gap = if run.other_seed { format!("{gap} (other seed)") } else { gap };
     let steps = match run.step == run.steps {
         true => run.steps.to_string(),
         false => format!("{}/{}", run.step, run.steps),

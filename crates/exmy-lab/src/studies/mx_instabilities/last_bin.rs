@@ -90,7 +90,8 @@ fn judge(natural: &[Seen], control: &[Seen]) -> Verdict {
     let activations = natural.iter().map(|seen| seen.activations).fold(0.0, f64::max);
     let text = format!(
         "in {count} of {} natural runs more than {CLUSTERED} of the gains enter the last bin (at least \
-         {most:.2} at their height) while never more than {activations:.3} of the activations are there",
+         {most:.2} at their height) while never more than {activations:.3} of all activations together are \
+         there",
         natural.len()
     );
     let verdict = match count {
@@ -188,8 +189,10 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
                 shares = shares.line(Series::new(short(norm.as_str()), curve));
             }
             for (key, curve) in curves(&run, "gamma")? {
-                if key.statistic() == "mean" {
-                    means = means.line(Series::new(short(&key.of().to_string()), curve));
+                let name = key.of().to_string();
+                // Biases of norms are no gains.
+                if key.statistic() == "mean" && !name.ends_with(".bias") {
+                    means = means.line(Series::new(short(&name), curve));
                 }
             }
             for (place, curve) in by_place(&curves(&run, "lastbin.activations")?) {

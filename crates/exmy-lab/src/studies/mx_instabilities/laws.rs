@@ -188,7 +188,7 @@ fn judge_damage(names: &[&str], lost: &[Vec<f64>]) -> Verdict {
 pub(crate) fn damage(results: &Results<'_>) -> Result<Findings> {
     let names = names(results);
     let mut table = Table::new(
-        "lowest less last smoothed loss, nats per byte: 0 where a run ends at its lowest",
+        "lowest minus last smoothed loss, nats per byte: 0 where a run ends at its lowest",
         &[&["parameters", "tokens"], names.as_slice()].concat(),
     );
     let mut lost: Vec<Vec<f64>> = vec![Vec::new(); names.len()];

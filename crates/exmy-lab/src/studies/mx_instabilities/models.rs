@@ -29,7 +29,7 @@ const OLMO_11: Level = level("11 x 704", Set::Model("olmo-l11"));
 pub(super) static GAPS: Figure = Figure {
     id: "T1",
     title: "validation-loss gaps of the stable strategies",
-    source: "Table 1: final validation loss less that of full precision, by tokens per parameter and \
+    source: "Table 1: final validation loss minus that of full precision, by tokens per parameter and \
              compute, for MX weights with bfloat16 activations and for MX in the forward pass alone",
     says: "E4M3 weights with bfloat16 activations, and E4M3 in the forward pass alone, end closer to full \
            precision than E4M3 everywhere does. Judged is the mean over sizes and budgets; how the gaps \

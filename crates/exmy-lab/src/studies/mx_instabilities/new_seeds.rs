@@ -78,7 +78,7 @@ pub(super) fn find(results: &Results<'_>) -> Result<Option<(Verdict, [Part; 2])>
     let caption = format!(
         "{words}; new seeds. Exploded: the loss was above that before training at some step. Diverged: its \
          last tenth is ten times above its lowest level, with the 95 % interval of the share (Wilson). \
-         ln(loss) at the end, at most that before training, less that of f32 whose betas stay still, by \
+         ln(loss) at the end, at most that before training, minus that of f32 whose betas stay still, by \
          pairs of seeds"
     );
     let mut table =
