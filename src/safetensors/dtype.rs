@@ -13,6 +13,7 @@ use crate::text::UnknownName;
 /// The type of a tensor's elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[expect(missing_docs, reason = "each is the type of the same name in the file format")]
+#[non_exhaustive]
 pub enum Dtype {
     Bool,
     F4,

@@ -46,6 +46,7 @@ use crate::text::UnknownName;
 /// assert_eq!(error.nearest(), ["gpt-oss"]);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum FileLayout {
     /// The types that the file format has for codes, scales row by row.
     #[default]

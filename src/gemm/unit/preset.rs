@@ -14,6 +14,7 @@ use crate::round::Rounding;
 
 /// A matrix unit by name.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
 pub enum Preset {
     /// NVIDIA V100. Text: `volta`.
     Volta,
