@@ -4,7 +4,7 @@
 //!
 //! * [`mask`]: rounding toward zero to a format with the exponents of binary32 is an `and`;
 //! * [`nearest`]: to nearest even, under the usual policies;
-//! * [`dither`]: stochastic rounding with few bits, under the same;
+//! * [`stochastic`]: stochastic rounding with few bits, under the same;
 //! * [`shift`]: every other mode, stochastic rounding, and every policy, flush and sign rule.
 //!
 //! They serve *regular* formats: those with zero whose values below the lowest full binade continue
@@ -18,20 +18,20 @@
 //! or of 31 bits in variant B, and the readings of subnormal operands that only PyTorch's and
 //! ml_dtypes' conversions to E8M0 and one matrix unit have.
 
-mod dither;
 mod edges;
 mod nearest;
 mod shift;
+mod stochastic;
 
 use crate::format::{Format, Specials};
 use crate::minifloat::{Bits, CodeSliceMut};
 use crate::round::{Flush, Operands, Payload, Rounding, Rules, SignRule, StochasticVariant};
 use crate::simd::kernel;
 
-use dither::Dither;
 use edges::Edges;
 use nearest::{Mask, Nearest};
 use shift::Shift;
+use stochastic::Dither;
 
 pub(super) const SIGN: u32 = 0x8000_0000;
 pub(super) const INFINITY: u32 = 0x7F80_0000;
@@ -134,7 +134,7 @@ impl Lattice {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fast {
     nearest: Option<nearest::Params>,
-    dither: Option<dither::Params>,
+    dither: Option<stochastic::Params>,
     mask: Option<nearest::MaskParams>,
     shift: shift::Params,
     /// Whether NaN keeps a payload, which the kernels do not do.
@@ -169,7 +169,7 @@ impl Fast {
         let mask = nearest::MaskParams::new(to, &lattice, rules.rounding, &edges);
         Some(Self {
             nearest,
-            dither: dither::Params::new(&lattice, rules.rounding, clamp),
+            dither: stochastic::Params::new(&lattice, rules.rounding, clamp),
             mask: mask.filter(|_| plain),
             shift: shift::Params::new(to, lattice, rules, edges, clamp),
             patches_nan: rules.nan.payload != Payload::Drop && to.specials() == Specials::Ieee,

@@ -237,7 +237,7 @@ template <bool VALUE> DEVICE u32 round_nearest(const Rounder& r, u32 x) {
     return magnitude > INFINITE ? r.nan_code[sign != 0] : code;
 }
 
-// Stochastic, variant A with few bits: the library's `slice::fast::dither`.
+// Stochastic, variant A with few bits: the library's `slice::fast::stochastic`.
 template <bool VALUE> DEVICE u32 round_dither(const Rounder& r, u32 x, u32 word) {
     u32 magnitude = x & ~SIGN, sign = x & SIGN;
     u32 y = at_most(r.clamp[0], magnitude);
