@@ -409,8 +409,8 @@ pub fn page(
     page.answer(&answer::answer(&all, &rows, &gaps, unit).join(" "));
     if let Some(reference) = reference(&refs) {
         page.soft(&format!(
-            "The language itself has {reference:.4} nats per byte of validation text; tokens are bytes here, so \
-             this is the validation loss of who knows its rules."
+            "The language itself has {reference:.4} nats per byte of validation text. Tokens are bytes here, so \
+             this is the validation loss of a model that knows the language exactly."
         ));
     }
     shared(&refs).iter().for_each(|conditions| page.soft(conditions));

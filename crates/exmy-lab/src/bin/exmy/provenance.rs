@@ -29,3 +29,15 @@ fn machine(threads: Option<usize>) -> String {
     };
     format!("{threads}{model} ({}, SIMD level {level}).", std::env::consts::ARCH)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_are_those_of_the_runs() {
+        assert!(machine(Some(1)).starts_with("1 thread of "));
+        assert!(machine(Some(2)).starts_with("2 threads of "));
+        assert!(!machine(None).contains("thread"));
+    }
+}
