@@ -370,7 +370,9 @@ impl Runner {
         if let Some(error) = queue.error {
             return Err(error);
         }
-        let left = queue.busy.iter().chain(&queue.waiting).map(|&i| runs[i].name.clone());
+        // Where the progress asked to stop, those that wait are left to nobody.
+        let waiting = queue.waiting.iter().filter(|_| !stopped);
+        let left = queue.busy.iter().chain(waiting).map(|&i| runs[i].name.clone());
         Ok(End { stopped, left: left.collect() })
     }
 }

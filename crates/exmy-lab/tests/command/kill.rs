@@ -166,7 +166,7 @@ fn interrupted_and_resumed() {
     let data = text_file(folder.path());
     let (expected, out) = (folder.path().join("expected"), folder.path().join("out"));
     let arguments = |out: &Path| {
-        let mut command = exmy(&["train", "--data", &data, "--recipe", "mxfp4@sr8"]);
+        let mut command = exmy(&["train", "--data", &data, "--recipe", "mxfp4@sr8,f32"]);
         command.args(TINY).args([
             "--set",
             "train.steps=1200",

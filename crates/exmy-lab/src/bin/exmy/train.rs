@@ -387,7 +387,7 @@ fn train_all(mut out: OutFolder, arguments: &Arguments, stop: &Stop) -> Result<u
     let Collected { outcomes, printed, reading } =
         shown.collected.into_inner().unwrap_or_else(PoisonError::into_inner);
     drop(reading);
-    if let Some(name) = end.left.first() {
+    if let Some(name) = end.left.first().filter(|_| !end.stopped) {
         let folder = out.path().join(name);
         return Err(Error::new(format!("{} is being trained", printable_path(&folder)))
             .hint("another process works on it; wait for it or stop it"));
