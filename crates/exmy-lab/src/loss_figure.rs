@@ -1,6 +1,6 @@
 //! The picture of a comparison: differences from the first recipe above, loss curves below.
 //!
-//! Runs that differ in the seed alone are a line with a band ([`comparison`](crate::comparison)). Of one run
+//! Runs that differ in the seed alone are a line with a band (`comparison`). Of one run
 //! each also the raw losses are drawn, as pale lines, and the validation losses, as dots.
 
 use crate::comparison::{self, Curves};
