@@ -1,11 +1,10 @@
 //! Matrix products, each with a stated order of summation.
 //!
-//! [`gemm`] multiplies two [`Operand`]s, whatever they are stored as, by a [`Spec`], whose
-//! [`Accumulation`] says how the products become one number: the exactly rounded one, chains and
-//! trees in any accumulator, Transformer Engine's NVFP4. `docs/gemm.md` lists the names with their
-//! formulas. [`mod@f32`] is the f32 product that layers use; [`mod@fast`] that of quantized operands, as fast
-//! as the machine can in one order; [`mod@unit`] is what matrix units compute (tensor cores of Volta to
-//! Blackwell, CDNA, AMX).
+//! [`gemm`] multiplies two [`Operand`]s, whatever they are stored as. Its [`Spec`] has an [`Accumulation`],
+//! which says how the products become one number: exactly rounded, in chains and trees in any accumulator, or
+//! as Transformer Engine's NVFP4. [`mod@f32`] is the f32 product that layers use. [`mod@fast`] is that of
+//! quantized operands, as fast as the machine can in one order. [`mod@unit`] is what matrix units compute
+//! (tensor cores of Volta to Blackwell, CDNA, AMX).
 //!
 //! ```
 //! use exmy::gemm::{Spec, gemm};

@@ -1,6 +1,6 @@
 //! Slices of numbers to and from a format: the values, or the codes.
 //!
-//! A [`Converter`] is a target format and its [`Rules`](crate::round::Rules), made ready once and
+//! A [`Converter`] is a target format and its [`Rules`](crate::round::Rules). It is made once and
 //! then applied to slices of `f32`, `f64` or, with the feature `half`, `f16` and `bf16`, or to codes
 //! of another format. *Encoding* writes codes. *Fake quantization* rounds to the values of a format
 //! and keeps the type: what a tensor becomes when it is stored in that format. [`decode_into`] is
@@ -9,8 +9,8 @@
 //! Every function has two bodies. The plain one sends each element through
 //! [`Context::convert`](crate::math::Context::convert) and is the definition. The fast ones are
 //! branch-free bodies for all formats whose grid is regular, compiled for each
-//! [`simd`](crate::simd) level, in the file `fast.rs`, which also says what they leave to the plain
-//! one. Tests hold them bit-equal.
+//! [`simd`](crate::simd) level. They are in the file `fast.rs`, which also says what they leave to
+//! the plain one. Tests compare them bit for bit.
 //!
 //! A [`View`] is a borrowed matrix of such numbers, with two strides. [`cast`] borrows typed numbers
 //! as their codes or bytes, and back; it needs no allocator, the rest does.

@@ -1,7 +1,7 @@
 //! Orders and precisions of sums of products: what is computed where a formula says "sum".
 //!
-//! An [`Accumulation`] is one of the names of `docs/gemm.md`. Its text is the same in Rust, on the
-//! command line, in configuration files and in legends:
+//! The text of an [`Accumulation`] is the same in Rust, on the command line, in configuration files
+//! and in legends. The repository's `docs/gemm.md` has a formula for each:
 //!
 //! ```text
 //! exact                              one rounding, of the exact number
@@ -53,9 +53,9 @@ pub enum Accumulation {
         /// What the parts are added in.
         into: Cast,
     },
-    /// NVFP4 as Transformer Engine's reference multiplies it: exact sums of 16 products, times the
-    /// product of the two block scales, added in binary32 in ascending order; then one
-    /// multiplication by alpha.
+    /// NVFP4 as Transformer Engine's reference multiplies it: exact sums of 16 products, each times
+    /// the product of the two block scales, are added in binary32 in ascending order. One
+    /// multiplication by alpha follows.
     TeNvfp4(TeAlpha),
     /// What a matrix unit computes, from an addend of +0; scales of whole tensors, alpha, beta and C
     /// come afterwards. Rounding is the unit's own, whatever the output's is then.

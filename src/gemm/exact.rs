@@ -1,11 +1,11 @@
 //! The exactly rounded product: `round(alpha * t_a * t_b * sum(a_k * b_k) + beta * c)`, everything
 //! inside exact (Kulisch accumulation; OCP MX 1.0 `Dot` and `DotGeneral`, P3109 `BlockDotProduct`).
 //!
-//! `a_k` and `b_k` are elements times block scales, `t` the tensors' own scales. The fast form turns
-//! 32 consecutive numbers at a time into integers with one common power of two ([`lanes`]), sums
-//! their products in 64 or 128 bits, and adds those sums to a fixed-point number as wide as the row
-//! and column at hand need ([`window`]). Numbers of a group that lie too far apart are multiplied
-//! one by one. [`plain_sum`] is the same with a big integer and nothing else; tests hold the two equal.
+//! `a_k` and `b_k` are elements times block scales, `t` the tensors' own scales. The fast form turns 32
+//! consecutive numbers at a time into integers with one common power of two ([`lanes`]) and sums their
+//! products in 64 or 128 bits. It adds those sums to a fixed-point number as wide as the row and column
+//! at hand need ([`window`]). Numbers of a group that lie too far apart are multiplied one by one.
+//! [`plain_sum`] is the same with a big integer and nothing else; tests compare the two.
 //!
 //! Special values follow IEEE 754 as if in any order: NaN, infinity times zero and infinities of both
 //! signs give NaN; otherwise an infinity wins.

@@ -1,11 +1,11 @@
 //! The f32 matrix product, with one written order of summation.
 //!
-//! `c[i][j]` is formed in blocks of [`K_BLOCK`] along K: within a block one chain of fused
-//! multiply-adds, ascending, from +0; the first block's sum is stored (or added to what `c` holds,
-//! when accumulating), each further block's sum is added. [`matmul_reference`] is that sentence as
-//! code; [`matmul`] gives the same bits on AVX-512 by a kernel of its own, else through the crate
-//! `matrixmultiply`, whose AVX2 kernel follows this order (a self-test of three shapes at first use
-//! decides; where it fails, or without the feature `fast-f32`, the reference runs). Rows or columns
+//! `c[i][j]` is formed in blocks of [`K_BLOCK`] along K. Within a block there is one chain of fused
+//! multiply-adds, ascending, from +0. The first block's sum is stored (or added to what `c` holds,
+//! when accumulating), each further block's sum is added. [`matmul_reference`] is that as code.
+//! [`matmul`] gives the same bits, on AVX-512 by a kernel of its own, else through the crate
+//! `matrixmultiply`, whose AVX2 kernel follows this order. A self-test of three shapes at first use
+//! decides; where it fails, or without the feature `fast-f32`, the reference runs. Rows or columns
 //! of `c` are divided between threads in bands, which no sum crosses.
 
 #![allow(unsafe_code)]

@@ -1,11 +1,11 @@
 //! The fast product of quantized operands: one order of summation on every machine.
 //!
 //! It is defined on the binary32 *images* of the operands, code times block scale rounded once
-//! (infinity from 2^128 on; those are [counted](Packed::overflows)). A sum starts at +0. For every
-//! block of 32 positions there is one chain of fused multiply-adds over the even positions and one
-//! over the odd ones, each from +0 and ascending; their sum, rounded, is added to the sum so far, and
-//! rounded. All roundings are to nearest even with subnormal numbers as IEEE 754 has them. With
-//! tensor scales `s`, `t` and a [`Scaling`], in binary32 and in this order,
+//! (infinity from 2^128 on; those are [counted](Packed::overflows)). A sum starts at +0. Every block
+//! of 32 positions has one chain of fused multiply-adds over the even positions and one over the odd
+//! ones, each from +0 and ascending. Their sum, rounded, is added to the sum so far, and rounded. All
+//! roundings are to nearest even with subnormal numbers as IEEE 754 has them. With tensor scales `s`,
+//! `t` and a [`Scaling`], in binary32 and in this order,
 //!
 //! ```text
 //! factor = (alpha * s) * t                             absent scales are left out
@@ -18,20 +18,20 @@
 //! The order is that of `tdpbf16ps`, the instruction of Intel's matrix tiles (AMX), and any machine
 //! with fused multiply-adds can follow it. `vdpbf16ps`, the dot product of pairs of AVX-512 BF16, makes two
 //! steps of a chain if its pairs are neighbours in the chain (AMD since Zen 4; Intel's Cooper Lake, Sapphire
-//! Rapids and later). Both instructions differ in one thing, they take subnormal numbers as zero and leave
-//! zero for them; and they multiply bfloat16 numbers alone. So of each panel of 32 rows or columns and each
-//! slab of 256 positions it is known what the numbers are ([`Packed`]), and a tile of 32 x 32 sums is left to
-//! them over a slab where both
+//! Rapids and later). Both instructions multiply bfloat16 numbers alone, and differ from that order in one
+//! thing: they take subnormal numbers as zero and write zero for them. So [`Packed`] records what numbers are
+//! in each panel of 32 rows or columns over each slab of 256 positions. The instructions compute a tile of
+//! 32 x 32 sums over a slab where the numbers of both panels
 //!
 //! * are bfloat16 numbers, finite, none subnormal, and
 //! * are multiples of 2^u and 2^v with u + v >= -126: every partial sum is a multiple of 2^(u + v),
 //!   and so zero or normal,
 //!
-//! and where the sums that vectors have left of the slabs before are multiples of 2^-126 too, which tiles add
-//! to themselves.
+//! and where the sums of the slabs before, if vectors computed them, are multiples of 2^-126 too, since tiles
+//! add to them.
 //!
-//! Linux gives tiles to processes that ask, whose stacks for signals then need 8 KiB more; this module
-//! asks, when it first packs or multiplies at the level `amx`, and goes on without tiles if that is refused.
+//! Linux gives tiles to processes that ask, whose stacks for signals then need 8 KiB more. This module asks
+//! when it first packs or multiplies at the level `amx`, and goes on without tiles if that is refused.
 //!
 //! All else is computed by vectors of binary32 in the same order, from what they have left. What computed
 //! how much, and why, is in the [`KernelReport`]; no bit depends on it, nor on the number of threads.
@@ -116,7 +116,7 @@ impl Scaling {
 ///
 /// # Errors
 /// If the shapes do not fit each other, an operand is packed for the other side, its blocks run across
-/// the sum or its format has values beyond binary32; nothing is written then.
+/// the sum or its format has values beyond binary32. Nothing is written then.
 pub fn multiply(
     a: &Packed,
     b: &Packed,

@@ -60,7 +60,8 @@ pub struct ProductReport {
 ///
 /// # Errors
 /// If the shapes do not fit, blocks do not run along the sum, the accumulation does not take a
-/// format or length, or the spec asks for what is not there; and by [`NonFinite::Error`].
+/// format or length, or the spec asks for what is not there. With [`NonFinite::Error`], also for an
+/// infinity or NaN.
 pub fn gemm<'a, 'b>(
     a: impl Into<Operand<'a>>,
     b: impl Into<Operand<'b>>,

@@ -55,9 +55,10 @@ pub struct Spec {
     pub beta: f32,
     /// The format of results, how they round and what they become beyond its range.
     pub output: Cast,
-    /// Random words for stochastic rounding: output `e = i * N + j` (of a batch, the outputs before
-    /// it included) uses words `e * (R + 1)` and following, one for each of the R roundings of
-    /// its sum if the accumulator is stochastic (R = 0 if not), the last one for the output.
+    /// Random words for stochastic rounding. Output `e = i * N + j` (in a batch, counted on from
+    /// the outputs before it) uses R + 1 words from word `e * (R + 1)` on. The first R are for the
+    /// roundings of its sum (R = 0 if the accumulator is not stochastic), the last one is for the
+    /// output.
     pub random: Option<Philox>,
     /// What becomes of infinities and NaN.
     pub non_finite: NonFinite,

@@ -6,10 +6,10 @@
 //! y = alpha * y                              alpha = (amax_a * amax_b) / 7225344
 //! ```
 //!
-//! A sum of 16 products of E2M1 numbers is a multiple of 1/4 of at most 576, and the product of two
-//! E4M3 scales has at most 8 significant bits: each block's term is exact in binary32, whatever the
+//! A sum of 16 products of E2M1 numbers is a multiple of 1/4 of at most 576. The product of two E4M3
+//! scales has at most 8 significant bits. So each block's term is exact in binary32, whatever the
 //! order inside it. Only the additions of blocks and the multiplication by alpha round. The reference
-//! takes K in multiples of 32 and N in multiples of 8, for the layouts of its buffers; here K is any
+//! takes K in multiples of 32 and N in multiples of 8, for the layouts of its buffers. Here K is any
 //! multiple of 16, and N is free.
 
 use alloc::vec;

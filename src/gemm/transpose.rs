@@ -1,8 +1,8 @@
 //! Matrices transposed: what packing does where an operand's columns are rows in memory.
 //!
 //! Numbers are moved and nothing is computed. With AVX-512 whole squares of 16 x 16 words pass through
-//! registers, as a column's numbers taken one by one are as many cache lines; else, and at ragged
-//! ends, plain loops do the same.
+//! registers, since to read a column's numbers one by one touches as many cache lines. Else, and at
+//! ragged ends, plain loops do the same.
 
 #![allow(unsafe_code)]
 

@@ -1,11 +1,11 @@
 //! Models of matrix units: what tensor cores, matrix cores and AMX compute, bit for bit, where that is
 //! known.
 //!
-//! A matrix unit does not round after every addition. It multiplies exactly, aligns the products of
-//! one *fused step* to the largest exponent among them, cuts what lies below a fixed number of
-//! fraction bits, adds exactly and rounds once; a longer dot product is a chain of steps. Others are
-//! trees or chains of IEEE operations. [`Parameters`] holds all that differs between them, a
-//! [`Preset`] names the parameters that were measured of a device, and a [`Unit`] is a preset with
+//! A matrix unit does not round after every addition. It multiplies exactly and aligns the products
+//! of one *fused step* to the largest exponent among them. It cuts what lies below a fixed number of
+//! fraction bits, adds exactly and rounds once. A longer dot product is a chain of steps. Others are
+//! trees or chains of IEEE operations. [`Parameters`] holds all that differs between them. A
+//! [`Preset`] names the parameters that were measured on a device. A [`Unit`] is a preset with
 //! operand formats: what one instruction computes.
 //!
 //! ```
@@ -27,8 +27,8 @@
 //! # Ok::<(), exmy::gemm::unit::UnitError>(())
 //! ```
 //!
-//! `docs/units.md` lists the presets with their sources, what is tested against silicon and what is
-//! open.
+//! The repository's `docs/units.md` lists the presets with their sources, what is tested against
+//! silicon and what is open.
 
 #![forbid(unsafe_code)]
 

@@ -6,9 +6,9 @@
 //! number with such bits is never made: codes are lent for writing only where every integer is a
 //! code. Bytes are in the machine's order; of formats stored in a byte they are the codes.
 //!
-//! The traits of the crates bytemuck and zerocopy hold where nothing has to be checked. bytemuck's
-//! `Pod` is implemented for formats as wide as their integer, E4M3 and Bf16 among them; zerocopy's
-//! `IntoBytes` for all, its `FromBytes`, which cannot depend on the format, for none.
+//! The traits of the crates bytemuck and zerocopy hold where nothing has to be checked. Formats as
+//! wide as their integer, E4M3 and Bf16 among them, implement `Pod` of bytemuck, and all formats
+//! `IntoBytes` of zerocopy. Its `FromBytes` cannot depend on the format, so none implements it.
 //!
 //! ```compile_fail
 //! let numbers: &[exmy::E2M1] = bytemuck::cast_slice(&[0x1F_u8]); // more than four bits
@@ -184,8 +184,8 @@ pub(crate) fn codes_mut<F: FloatFormat>(numbers: &mut [Minifloat<F>]) -> &mut [F
 pub fn from_bits<F: FloatFormat>(bits: &[F::Bits]) -> Result<&[Minifloat<F>], StrayBits> {
     check::<F>(bits)?;
     // SAFETY: `Minifloat<F>` is `repr(transparent)` over `F::Bits`, so pointer, length, alignment
-    // and lifetime are those of the slice given; every integer is a valid `Minifloat<F>` to the
-    // language, and has just been found to be a code.
+    // and lifetime are those of the slice given. To the language every integer is a valid
+    // `Minifloat<F>`, and each was just found to be a code.
     Ok(unsafe { slice::from_raw_parts(bits.as_ptr().cast(), bits.len()) })
 }
 
@@ -256,7 +256,7 @@ pub fn from_bytes<F: FloatFormat>(bytes: &[u8]) -> Result<&[Minifloat<F>], Bytes
         return Err(BytesError::Alignment { align: align_of::<F::Bits>() });
     }
     // SAFETY: the pointer is aligned and the bytes are initialized, as many as that number of
-    // integers has; every bit pattern is a valid integer; the lifetime is that of the bytes.
+    // integers has. Every bit pattern is a valid integer. The lifetime is that of the bytes.
     let bits = unsafe { slice::from_raw_parts(start, bytes.len() / each) };
     from_bits(bits).map_err(BytesError::StrayBits)
 }

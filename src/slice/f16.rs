@@ -1,8 +1,8 @@
 //! `f32` to and from the 16-bit types by their own kernels, to nearest even.
 //!
 //! bfloat16 is the upper half of binary32, so that rounding is one addition. For binary16 the
-//! machine has an instruction (F16C, and its wider form in AVX-512), which rounds as IEEE 754 says
-//! and differs from the definition in one point: it keeps the upper bits of a NaN's payload, where
+//! machine has an instruction (F16C, and its wider form in AVX-512), which rounds as IEEE 754 says.
+//! It differs from the definition in one point: it keeps the upper bits of a NaN's payload, where
 //! the NaN here is the canonical one of its sign. Elsewhere the general encoder serves.
 
 #![allow(unsafe_code)]

@@ -8,9 +8,10 @@
 //! * [`shift`]: every other mode, stochastic rounding, and every policy, flush and sign rule.
 //!
 //! They serve *regular* formats: those with zero whose values below the lowest full binade continue
-//! that binade's spacing down to it, whose smallest normal value and last place are normal numbers
-//! of binary32, and whose significand is no longer. What becomes of overflow, infinity, NaN and
-//! zero is asked of the rounding core ([`Edges`]), so that policies are defined in one place.
+//! that binade's spacing down to it. Their smallest normal value and last place must be normal
+//! numbers of binary32, and their significand no longer than its. What overflow, infinity, NaN and
+//! zero become is computed by the rounding core ([`Edges`]), so that policies are defined in one
+//! place.
 //!
 //! Not served, and left to [`grid`](super::grid) or to the definition: formats without zero
 //! (E8M0) or without subnormal numbers though with a significand field, those that reach below

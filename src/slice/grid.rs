@@ -1,9 +1,9 @@
 //! The fast rounding of binary32 bits to the values of a format, in integers and without branches.
 //!
-//! A format whose values below its lowest full binade continue that binade's spacing down to zero
-//! is a *regular grid*: near `x` its values are the multiples of `2^Q`, with
+//! A format is a *regular grid* if its values below its lowest full binade continue that binade's
+//! spacing down to zero. Near `x` its values are the multiples of `2^Q`, with
 //! `Q = max(floor(log2 |x|), emin) - M`. So the significand of `x`, an integer of 24 bits, is
-//! shifted right by `23 - M + max(0, emin - floor(log2 |x|))` places, a carry decided by the
+//! shifted right by `23 - M + max(0, emin - floor(log2 |x|))` places. A carry decided by the
 //! rounding mode is added, and the integer left is multiplied by `2^Q`, exactly. What remains is
 //! selection: beyond the largest value, infinity, NaN, sign. All that depends on the format, the
 //! mode and the overflow policy is precomputed in a [`Grid`] by asking the rounding core, so that
@@ -70,9 +70,9 @@ pub(crate) struct Grid {
 }
 
 impl Grid {
-    /// `None` if the format is no regular grid of `f32` values (without zero, or without
-    /// subnormals though with a significand field, or beyond the range of `f32`), or the mode is
-    /// stochastic of variant B or C, which decide on a rounded fraction.
+    /// `None` if the format is no regular grid of `f32` values: it has no zero, or no subnormals
+    /// though a significand field, or exceeds the range of `f32`. Also `None` for stochastic modes
+    /// of variant B or C, which decide on a rounded fraction.
     pub(crate) fn new(format: Format, rounding: Rounding, overflow: Overflow) -> Option<Self> {
         let man_bits = format.man_bits();
         let regular = format.has_zero()
@@ -363,8 +363,8 @@ mod tests {
     use super::*;
     use alloc::vec::Vec;
 
-    /// All 256 random integers of sr8: how often a number goes up is `floor(v * 256)`, so the mean
-    /// is below the number by less than 1/256 of the gap, and exact where `v * 256` is an integer.
+    /// Of the 256 random integers of sr8, `floor(v * 256)` send a number up. So the mean is below
+    /// the number by less than 1/256 of the gap, and exact where `v * 256` is an integer.
     #[test]
     fn mean_over_all_random_integers() {
         let words: Vec<u32> = (0..256).map(|r| r << 24 | 0x00AB_CDEF).collect();

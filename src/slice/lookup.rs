@@ -1,10 +1,10 @@
 //! Bytes through a table of 256 entries: 64 at a time with AVX-512 VBMI.
 //!
-//! Every function of a code of up to 8 bits is a table: all conversions between such formats, and
-//! their values, as long as these lie in the upper half of a binary32 word, which the values of all
-//! usual formats of up to 8 significant bits do. `vpermi2b` looks 64 bytes up in 128 entries that
-//! wait in two registers; two of them and a choice by the top bit serve 256. Entries of 16 bits are
-//! looked up half by half and interleaved.
+//! Every function of a code of up to 8 bits is a table. Here these are all conversions between such
+//! formats, and their values where these lie in the upper half of a binary32 word. The values of
+//! all usual formats of up to 8 significant bits do. `vpermi2b` looks 64 bytes up in 128 entries
+//! that wait in two registers; two of them and a choice by the top bit serve 256. Entries of 16
+//! bits are looked up half by half and interleaved.
 //!
 //! Interleaving works inside of lanes of 128 bits; so that its results come out in order, the codes
 //! are exchanged beforehand, in groups of four, by one `vpermd`.
@@ -209,8 +209,8 @@ mod vbmi {
         });
     }
 
-    /// Groups of four codes as a transposed matrix of 4 by 4: two rounds of interleaving make lane
-    /// `l` of result `k` of group `k` of lane `l`, where group `4 k + l` is to be.
+    /// Groups of four codes as a transposed matrix of 4 by 4. Two rounds of interleaving put group
+    /// `k` of lane `l` in lane `l` of result `k`, where group `4 k + l` belongs.
     #[inline]
     #[target_feature(enable = "avx512f")]
     fn transposed(codes: __m512i) -> __m512i {

@@ -7,11 +7,11 @@
 //! x86-64 processor has and all its targets but those of bare machines; elsewhere these functions do
 //! without.
 //!
-//! What is far ahead is asked into the second-level cache, which can wait for more lines at a time
-//! than the first, and what is near from there into the first. With AVX-512 a store past the caches
-//! is a whole line. The two together, with 2^24 numbers and one thread, made f32 to bf16 a third
-//! faster than the near request and stores of 16 bytes, and f32 to e4m3 by 4 to 8 of a hundred
-//! faster than stores through the caches, which for codes of a byte stores of 16 bytes were not.
+//! Lines far ahead are fetched into the second-level cache, which can wait for more lines at a time
+//! than the first. Near ones are fetched from there into the first. With AVX-512 a store past the
+//! caches is a whole line. The two together, with 2^24 numbers and one thread, made f32 to bf16 a
+//! third faster than near requests and stores of 16 bytes did. They made f32 to e4m3 4 to 8 %
+//! faster than stores through the caches; for codes of a byte, stores of 16 bytes were not faster.
 
 #![allow(unsafe_code)]
 
@@ -22,8 +22,9 @@ use crate::minifloat::Word;
 const LARGE: usize = 32 << 20;
 
 /// Elements between two looks ahead, and to what is near. Where the input is four times the output,
-/// half as many between: f32 to codes of 2^24 numbers made 3.05 to 3.11 Gelem/s instead of 2.91 to
-/// 3.04 (1.04 times as many in each of four turns), with a quarter as many 2.5.
+/// there are half as many. Then f32 to codes of a byte, 2^24 numbers, ran at 3.05 to 3.11 Gelem/s
+/// instead of 2.91 to 3.04 (1.04 times as fast in each of four comparisons), and with a quarter as
+/// many at 2.5.
 const STEP: usize = 256;
 
 /// Bytes of input to what is far.
@@ -43,9 +44,9 @@ pub(crate) enum Traffic {
 
 impl Traffic {
     /// For the whole of input and output. Work that is not `light` writes through the caches: it
-    /// leaves their traffic the time it takes, and bursts of writes past them would only add to
-    /// it (`cargo bench --bench bulk`, e4m3@rtz of 2^24 numbers: 1.40 against 1.32 Gelem/s).
-    /// Nor do results of one byte pay where a store is less than a line.
+    /// takes long enough for their traffic, and bursts of writes past them would only add to it
+    /// (`cargo bench --bench bulk`, e4m3@rtz of 2^24 numbers: 1.40 against 1.32 Gelem/s). Nor do
+    /// results of one byte pay where a store is less than a line.
     pub(crate) fn of<A, B>(x: &[A], out: &[B], light: bool) -> Self {
         let pays = size_of::<B>() >= 2 || crate::simd::level() >= crate::simd::Level::Avx512;
         Self::of_bytes(size_of_val(x) + size_of_val(out), light && pays)

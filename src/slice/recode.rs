@@ -2,11 +2,10 @@
 //!
 //! Of a source of up to 8 bits every deterministic conversion is a table of 256 codes, and such a
 //! table is made of 256 conversions, whatever the rules. Longer slices of bytes are looked up
-//! ([`lookup`]); other sources go by way of `f32` (or `f64`, if that is the source) where nothing
-//! gets lost on it, a chunk of [`SPAN`] at a time: the value is exact there, so the target's
-//! encoder sees the same number. What depends on more than the value - a NaN's payload, whether the
-//! operand is subnormal in its own format - takes the definition, as do sources whose values are no
-//! `f32`.
+//! ([`lookup`]). Other sources go by way of `f32` (or `f64`, if that is the source) where that
+//! holds their values exactly, a chunk of [`SPAN`] at a time. So the target's encoder sees the same
+//! number. What depends on more than the value - a NaN's payload, whether the operand is subnormal
+//! in its own format - takes the definition, as do sources whose values are no `f32`.
 
 use super::chunks::{divided, spans};
 use super::decode::Decoder;

@@ -1,9 +1,9 @@
 //! The f32 product on vectors of sixteen, in the order of [`f32`](super).
 //!
 //! A tile of 8 x 48 sums stays in 24 registers along a whole block of K, each sum a chain of its
-//! own; then it is stored or added. The right operand is packed, a block of K of up to
-//! [`NEAR`] columns at a time, which stays in the second-level cache while all rows pass; rows of the
-//! left one are read where they lie, or packed eight at a time where they are columns in memory.
+//! own; then it is stored or added. The right operand is packed, a block of K of up to [`NEAR`]
+//! columns at a time, which stays in the second-level cache while all rows pass. Rows of the left one
+//! are read where they lie, or packed eight at a time where they are columns in memory.
 //!
 //! [`PackedColumns`] are the same tiles for products whose operands lie elsewhere: attention's.
 
@@ -172,8 +172,8 @@ fn end(k: &Range<usize>, output: Output) -> End {
 }
 
 /// [`matmul`] by all threads. Operands are packed once for all of them, some blocks of K at a time, in
-/// chunks that threads divide; then they divide the output, in pieces of which each thread makes many: a
-/// thread that is held up delays the others by no more than one.
+/// chunks that threads divide. Then they divide the output, into many pieces a thread: a thread that is
+/// held up delays the others by no more than one piece.
 ///
 /// # Safety
 /// As [`matmul`].
@@ -452,9 +452,9 @@ impl<'a> PackedColumns<'a> {
                     width: wide.min(width - at),
                     end,
                 };
-                // SAFETY: the level has AVX-512; the assertions say that the rows of the left
-                // operand and of the output lie in their slices, and `packed` holds `len` rows of
-                // at least as many vectors as the tile is wide.
+                // SAFETY: the level has AVX-512. By the assertions the rows of the left operand and
+                // of the output lie in their slices. `packed` holds `len` rows of at least as many
+                // vectors as the tile is wide.
                 unsafe { rows_of_sums(some, from, steps, tile) };
             }
             i += some;
@@ -487,9 +487,9 @@ unsafe fn rows_of_sums(rows: usize, from: &[f32], steps: [usize; 2], tile: Tile<
 /// The sums of `R` rows and `V` vectors over `len` positions.
 ///
 /// # Safety
-/// The CPU has AVX-512 F; element (r, k) of the left operand is `left[r * steps[0] + k * steps[1]]`
-/// for all rows and `len` positions, `packed` holds `len` rows of `V` vectors, `step` apart, and `out`
-/// is a tile of `R` rows of `width` numbers, more than `V - 1` vectors and at most `V`.
+/// The CPU has AVX-512 F. Element (r, k) of the left operand is `left[r * steps[0] + k * steps[1]]`
+/// for all rows and `len` positions. `packed` holds `len` rows of `V` vectors, `step` apart. `out` is
+/// a tile of `R` rows of `width` numbers, more than `V - 1` vectors and at most `V`.
 #[target_feature(enable = "avx512f")]
 unsafe fn sums<const R: usize, const V: usize>(left: &[f32], steps: [usize; 2], tile: Tile<'_>) {
     let Tile { packed, step, len, out, stride, width, end } = tile;
@@ -546,8 +546,8 @@ unsafe fn sums<const R: usize, const V: usize>(left: &[f32], steps: [usize; 2], 
 mod tests {
     use super::*;
 
-    /// By hand: an output of 768 x 768 is 96 panels by 16 tiles; 16 threads with 16 pieces each make six of
-    /// those a piece, unless so short sums are not worth it.
+    /// By hand: an output of 768 x 768 is 96 panels by 16 tiles. With 16 pieces for each of 16 threads, a
+    /// piece has six of those, unless such short sums are not worth it.
     #[test]
     fn pieces_are_many_unless_they_are_small() {
         let of = |threads, rows, tiles, depth| {

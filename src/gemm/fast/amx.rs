@@ -1,9 +1,10 @@
 //! The matrix tiles of x86-64 (AMX): 32 x 32 sums at a time, in four tiles of 16 x 16.
 //!
-//! `tdpbf16ps` multiplies a tile of 16 rows of 32 bfloat16 numbers by one of 16 pairs of rows: for
-//! every sum a chain of fused multiply-adds over the even positions, one over the odd ones, both
-//! from +0, their sum, and the sum of that and the accumulator - one block of the order of
-//! [`fast`](super), except that it takes subnormal numbers as zero, and leaves zero for them.
+//! `tdpbf16ps` multiplies a tile of 16 rows of 32 bfloat16 numbers by one of 16 pairs of rows. For
+//! every sum it computes a chain of fused multiply-adds over the even positions and one over the
+//! odd ones, both from +0, then their sum, then the sum of that and the accumulator. That is one
+//! block of the order of [`fast`](super), except that it takes subnormal numbers as zero and writes
+//! zero for them.
 
 #![allow(unsafe_code)]
 
@@ -44,7 +45,7 @@ impl Tiles {
         };
         configuration.row_bytes[..8].fill(64);
         configuration.rows[..8].fill(16);
-        // SAFETY: the level says that the CPU has tiles and the process may use them; the operand
+        // SAFETY: the level says that the CPU has tiles and the process may use them. The operand
         // is 64 readable bytes that describe eight tiles of the largest size of palette 1.
         unsafe {
             asm!(
@@ -85,8 +86,9 @@ impl Tiles {
         let lower = unsafe { upper.add(16 * stride) };
         let row = stride * size_of::<f32>();
         // SAFETY: the tiles are configured as `new` did, since `self` exists on this thread. Each
-        // tile reads or writes 16 rows of 64 bytes: of the output rows 0 to 15 and 16 to 31 of 32
-        // numbers, which fit; of the panels two tiles of 1024 bytes a block, `blocks` times.
+        // tile reads or writes 16 rows of 64 bytes. Of the output these are rows 0 to 15 and 16 to
+        // 31 of 32 numbers, which fit. Of the panels they are two tiles of 1024 bytes a block,
+        // `blocks` times.
         unsafe {
             asm!(
                 "test {onto}, {onto}",

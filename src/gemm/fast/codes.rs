@@ -1,7 +1,8 @@
-//! Lanes of block codes to panels by hand (AVX-512 with VBMI): packed codes of 1 to 6 or 8 bits to
-//! bytes, bytes to bfloat16 values by a table in registers, values times block scales, and squares
-//! transposed where the side asks for it, 64 positions of 32 lanes at a time. What is read and
-//! written stays in the first-level cache but for codes and panels themselves, which pass once.
+//! Lanes of block codes to panels by hand (AVX-512 with VBMI), 64 positions of 32 lanes at a time.
+//! Packed codes of 1 to 6 or 8 bits become bytes, and bytes become bfloat16 values by a table in
+//! registers. These are multiplied by block scales, and squares are transposed where the side asks
+//! for it. All that is read and written stays in the first-level cache, except for codes and panels
+//! themselves, which pass once.
 
 #![allow(unsafe_code)]
 

@@ -1,11 +1,11 @@
 //! Dot products of pairs of bfloat16 numbers on vectors (AVX-512 BF16: AMD since Zen 4; Intel's
 //! Cooper Lake, Sapphire Rapids and later), for CPUs without matrix tiles.
 //!
-//! `vdpbf16ps` adds two products to each of 16 sums, by two fused multiply-adds: first the numbers in
-//! the high halves of words, then those in the low ones, each rounded to nearest even; like the tiles it
-//! takes subnormal numbers as zero and leaves zero for them. So one instruction makes two steps of a
-//! chain of [`fast`](super), if its pairs are two neighbours in the *chain*, which are two apart along
-//! the sum; panels are packed [so](super::bf16::PairOrder).
+//! `vdpbf16ps` adds two products to each of 16 sums, by two fused multiply-adds, each rounded to nearest
+//! even: first the numbers in the high halves of words, then those in the low ones. Like the tiles it
+//! takes subnormal numbers as zero and writes zero for them. So one instruction does two steps of a
+//! chain of [`fast`](super), if its pairs are neighbours in the *chain*, which are two apart along the
+//! sum. Panels are [packed so](super::bf16::PairOrder).
 
 // Indices that are known at compile time, so that chains stay in registers (measured: 54 GFLOP/s without).
 #![allow(clippy::needless_range_loop)]
@@ -32,8 +32,8 @@ impl Dots {
         (level_of_products() == Level::Avx512Bf16).then_some(Self(()))
     }
 
-    /// Sums over the blocks of a left and a right panel in the order of [chains](super::bf16::PairOrder), to
-    /// 32 rows of 32 numbers that are `stride` apart; onto what these hold, or from +0.
+    /// Sums over the blocks of a left and a right panel in the order of [chains](super::bf16::PairOrder).
+    /// They go to 32 rows of 32 numbers that are `stride` apart, onto what these hold or from +0.
     ///
     /// # Panics
     /// If the panels have different lengths, are no whole blocks, or the output is too short.
@@ -49,8 +49,8 @@ impl Dots {
         assert!(!left.is_empty() && rest.is_empty() && left.len() == right.len());
         assert!(stride >= LANES && out.len() >= LANES && (out.len() - LANES) / 31 >= stride);
         for (left, right) in left.chunks(NEAR).zip(right.chunks(NEAR)) {
-            // SAFETY: `self` exists, so that a level with AVX-512 F, BW and BF16 was in force, which only
-            // CPUs with these have; the assertion says that 31 strides and 32 numbers are there.
+            // SAFETY: `self` exists, so a level with AVX-512 F, BW and BF16 was in force, which only CPUs
+            // with these have. The assertion says that 31 strides and 32 numbers are there.
             unsafe { sums(left, right, out, stride, onto) };
             onto = true;
         }

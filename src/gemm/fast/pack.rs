@@ -61,7 +61,7 @@ impl Packed {
     /// The left operand of a product: M x K.
     ///
     /// Blocks must run along the columns, or be tiles that serve both axes, and the values of the
-    /// elements' format must be binary32 numbers; if not, nothing is packed and
+    /// elements' format must be binary32 numbers. If not, nothing is packed and
     /// [`multiply`](super::multiply) says why.
     pub fn left(operand: &Operand<'_>) -> Self {
         let mut packed = Self::empty(Side::Left);

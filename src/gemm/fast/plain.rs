@@ -48,8 +48,8 @@ pub fn images_plain(operand: &Operand<'_>) -> (Vec<f32>, u64) {
     (images, overflows)
 }
 
-/// A sum of `depth` products: per block of 32 one chain over the even positions and one over the
-/// odd ones, their sum, and the sum of that and the blocks before.
+/// A sum of `depth` products. Each block of 32 has one chain over the even positions and one over
+/// the odd ones; their sum is added to that of the blocks before.
 ///
 /// Positions behind the last one would add products of zeros, which change no sum: it is never -0.
 pub fn sum_plain(depth: usize, a: impl Fn(usize) -> f32, b: impl Fn(usize) -> f32) -> f32 {

@@ -12,9 +12,9 @@ impl Packed {
     /// Quantizes a matrix and packs it.
     ///
     /// `axis` is the one of `x` that the sums run along. A left operand is M x K along [`Axis::Cols`],
-    /// or K x M along [`Axis::Rows`]; a right one K x N along `Rows`, or N x K - as weights are stored -
-    /// along `Cols`. The bits are those of packing what
-    /// [`Quantizer::quantize`] makes; between the two there are only its codes and scales.
+    /// or K x M along [`Axis::Rows`]. A right one is K x N along `Rows`, or N x K along `Cols`, as
+    /// weights are stored. The bits are those of packing what [`Quantizer::quantize`] returns, but only
+    /// its codes and scales are formed in between.
     ///
     /// ```
     /// use exmy::gemm::fast::{Packed, Scaling, Side, multiply};

@@ -105,8 +105,8 @@ impl Workshop {
 
 #[cfg(feature = "std")]
 impl Product<'_> {
-    /// All of it, in bands of rows of one chunk of columns after the other: threads take the next
-    /// piece when they have done one, and the chunk is in the caches of all.
+    /// The whole product, one chunk of columns after the other, in bands of rows. A thread takes
+    /// the next band when it has done one, and the chunk is in the caches of all.
     fn divided(&self, c: ViewMut<'_, f32>, threads: usize) -> KernelReport {
         use crate::pool::emptied;
         use std::sync::{Mutex, PoisonError};
@@ -375,11 +375,11 @@ fn singles<'a>(
 }
 
 kernel! {
-    /// Whether all sums are multiples of the smallest normal number, or infinite or NaN: multiples of
-    /// it that are added to them are normal or zero, then and ever after.
+    /// Whether all sums are multiples of the smallest normal number, or infinite or NaN. Sums with
+    /// further multiples of it are then normal or zero.
     fn all_fit<'a>(sums: &'a Square) -> bool {
-        // From 2^24 times that number on the last bit of any sum is at least that number; below, the
-        // sum in units of it is small, and whole if it is a multiple.
+        // From 2^24 times that number on, the last bit of any sum is at least that number. Below,
+        // the sum in units of it is small, and an integer if it is a multiple.
         const UNITS: f32 = f32::from_bits((126 + 127) << 23);
         let mut odd = 0_u32;
         for sum in sums {

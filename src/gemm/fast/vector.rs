@@ -1,10 +1,9 @@
 //! The body of the sums of 32 x 32 numbers on vectors of binary32, in the order of [`fast`](super).
 //!
 //! Even and odd chains are apart, so that there are twice as many independent chains as sums in
-//! registers. Levels differ in how many that are: 4 x 32 with AVX-512, 2 x 16 with AVX2, and 1 x 8
-//! in the body that is compiled for all other machines, NEON among them. Vectors are written by hand,
-//! since the compiler does not keep chains in registers (measured: 6 GFLOP/s against 140 with
-//! AVX-512).
+//! registers. There are 4 x 32 sums with AVX-512 and 2 x 16 with AVX2. The body for all other
+//! machines, NEON among them, has 1 x 8. Vectors are written by hand, since the compiler does not
+//! keep chains in registers (measured: 6 GFLOP/s against 140 with AVX-512).
 
 #![allow(unsafe_code)]
 

@@ -1,9 +1,9 @@
 //! The accumulation `fast` in the one call: by the packed product of [`gemm::fast`], whose bits are those
 //! of the readable [unit](crate::gemm::unit) of that name.
 //!
-//! [`Spec`](super::Spec) and [`Scaling`] write down the same operations in the same order - tensor
-//! scales times alpha, times the sum, plus beta times C - so that only the rounding to an output
-//! other than binary32 is left to do.
+//! [`Spec`](super::Spec) and [`Scaling`] write down the same operations in the same order: tensor
+//! scales times alpha, times the sum, plus beta times C. So only the rounding to an output other
+//! than binary32 is left to do.
 //!
 //! [`gemm::fast`]: crate::gemm::fast
 

@@ -2,12 +2,12 @@
 //! binary32.
 //!
 //! A product of two such numbers is a binary64 number, a sum of two numbers may not be one. It is
-//! rounded *to odd* then: a number between two neighbours becomes the one whose last bit is 1, which
-//! any rounding to at most 51 bits takes for the number itself (Boldo and Melquiond, "Emulation of FMA
+//! rounded *to odd* then: a number between two neighbours becomes the one whose last bit is 1. Any
+//! rounding to at most 51 bits takes that for the number itself (Boldo and Melquiond, "Emulation of FMA
 //! and correctly rounded sums: proved algorithms using rounding to odd", IEEE Transactions on Computers
-//! 57, 2008). What that needs to know, the error of a rounded sum, is Knuth's TwoSum. The second
-//! rounding is [`Converter`]'s, of many sums at once. The plain form stays the definition, and tests
-//! hold the two equal.
+//! 57, 2008). The error of a rounded sum, by which that is decided, is Knuth's TwoSum. The second
+//! rounding is [`Converter`]'s, of many sums at once. The plain form is the definition, and tests
+//! compare the two.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -50,9 +50,9 @@ enum Accumulator {
 }
 
 impl Accumulator {
-    /// `None` of those that leave fewer than two of 53 bits, or whose range is not well inside binary64;
-    /// of stochastic modes, which count their random words sum by sum; and of rounding down, for which a
-    /// sum of zero is -0.
+    /// `None` for formats that leave fewer than two of 53 bits, or whose range is not well inside
+    /// binary64. Also `None` for stochastic modes, which count their random words sum by sum, and for
+    /// rounding down, where a sum of zero is -0.
     fn new(cast: Cast) -> Option<Self> {
         let fits = cast.format.is_exact_in_f32()
             && !cast.rounding.is_stochastic()

@@ -17,8 +17,8 @@ pub enum FactorClass {
 
 /// `(-1)^negative * significand * 2^(exponent - digits)`.
 ///
-/// The exponent is that of the code: a subnormal number has the lowest exponent of its format and a
-/// significand below `2^digits`, and a product has the sum of two exponents and a significand below
+/// The exponent is that of the code. A subnormal number has the lowest exponent of its format and a
+/// significand below `2^digits`. A product has the sum of two exponents and a significand below
 /// four units. It is this exponent, not the leading bit's, that aligns a term.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Factor {

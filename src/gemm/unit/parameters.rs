@@ -23,14 +23,14 @@ pub enum Cut {
 pub enum StepOrder {
     /// Products and addend are aligned together and added; one rounding (NVIDIA). Text: `fused`.
     Fused,
-    /// Operands enter as binary16; a fused step from +0 over the products whose index is 0 or 1
-    /// modulo 4, another over the others with the first one's result as addend, and one IEEE
-    /// addition of the addend, to nearest even: how CUDA 13.0 assembles the 8-bit `mma.sync` of
-    /// Hopper, which has no such instruction, from two of binary16. Text: `quarters`.
+    /// Operands enter as binary16. A fused step from +0 adds the products whose index is 0 or 1
+    /// modulo 4, and another adds the others to the first one's result. One IEEE addition of the
+    /// addend follows, to nearest even. CUDA 13.0 assembles the 8-bit `mma.sync` of Hopper, which
+    /// has no such instruction, in this way from two of binary16. Text: `quarters`.
     Quarters,
-    /// The products are aligned and added by themselves; their sum is cut to
+    /// The products are aligned and added by themselves. Their sum is cut to
     /// [`late_fraction`](Parameters::late_fraction) bits below the larger of its exponent and the
-    /// addend's, the addend to [`fraction`](Parameters::fraction) bits; then the two are added and
+    /// addend's, the addend to [`fraction`](Parameters::fraction) bits. Then the two are added and
     /// rounded (AMD CDNA3). Text: `late`.
     Late,
     /// As [`Late`](Self::Late), with the products of even and of odd index aligned and added apart
@@ -180,9 +180,9 @@ pub struct Parameters {
     pub subnormals: Subnormals,
     /// What becomes of NaN. Text: `nan=ones`, `nan=quiet` or `nan=x86`.
     pub nan: Nan,
-    /// Products after which the sum is added to an accumulator by an IEEE addition, to nearest even,
-    /// and begins anew at +0, as DeepSeek-V3 (arXiv 2412.19437) and cuBLAS do every 128. Text:
-    /// `promote=`, a number or `none`.
+    /// The number of products after which the sum is added to an accumulator by an IEEE addition, to
+    /// nearest even, and begins anew at +0. DeepSeek-V3 (arXiv 2412.19437) and cuBLAS do so
+    /// every 128. Text: `promote=`, a number or `none`.
     pub promote: Option<u32>,
 }
 

@@ -17,8 +17,8 @@ use crate::round::{Exact, Rounding, Rules};
 /// Most products that one step adds.
 pub(super) const WIDEST: usize = 64;
 
-/// What one step adds: the products of the elements `range` of a row and a column, which may be fewer
-/// than a step has, and an addend, whose format the result has too.
+/// What one step adds: the products of the elements `range` of a row and a column, and an addend,
+/// whose format the result has too. The products may be fewer than a step has.
 pub(super) struct Step<'a> {
     pub(super) a: &'a Row<'a>,
     pub(super) b: &'a Row<'a>,

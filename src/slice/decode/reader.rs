@@ -4,14 +4,13 @@
 //! * *Prefix*: the exponent field is binary32's (`e8mN`, bf16, TF32). A code is the top of the word.
 //! * *Regular*: the magnitude, shifted to binary32's fields, needs another bias. Below the lowest
 //!   binade the hidden bit is put in and subtracted again, exactly (no multiplication: those by a
-//!   subnormal number take microcode on some processors). What the shape does not say - the values
-//!   of the two codes that may be zero, where infinity and NaN begin - is asked of
-//!   [`Format::decode`], so that every class of special values is one body.
+//!   subnormal number take microcode on some processors). The values of the two codes that may be
+//!   zero, and where infinity and NaN begin, come from [`Format::decode`], so that one body serves
+//!   every class of special values.
 //! * *Fixed*: a two's complement integer times a power of two.
 //!
-//! What is left out lies at the ends of binary32, where only formats with an unusual bias are: normal
-//! numbers below `2^-126` other than the smallest one, and subnormal ones whose binade would be
-//! `2^128`.
+//! Not served are formats with an unusual bias that reach to the ends of binary32: to normal numbers
+//! below `2^-126` other than the smallest one, and subnormal ones whose binade would be `2^128`.
 
 use crate::format::{Format, Sign, Specials, low_bits};
 use crate::minifloat::Bits;

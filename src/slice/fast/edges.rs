@@ -112,9 +112,9 @@ impl Edges {
         NanCode::new(self.values[0].nan, self.values[1].nan)
     }
 
-    /// If both signs have the same cases, NaN aside, infinity that of overflow, and the code of that is the
-    /// largest or the next: then an operand beyond the value of that code may be replaced by it
-    /// and rounded as any other.
+    /// The values that operands beyond them may be replaced by, to be rounded as any other. They exist if
+    /// both signs have the same cases, NaN aside, infinity becomes what overflow becomes, and the code of
+    /// that is the largest or the next.
     pub(super) fn clamp(&self, to: Format, lattice: &Lattice) -> Option<Clamp> {
         if to.sign() != Sign::Magnitude {
             return None;

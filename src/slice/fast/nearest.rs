@@ -1,9 +1,9 @@
 //! To nearest even under the usual policies, and toward zero where that is a bit mask.
 //!
 //! A number in the target's normal range is rounded by adding, below the last kept place, half a
-//! unit less one, or half a unit where that place is odd; the carry runs into the exponent as it
+//! unit less one, or half a unit where that place is odd. The carry runs into the exponent as it
 //! should. Below the smallest normal value the target's values are the multiples of its last place
-//! `u`, and `(|x| + c) - c` with `c = 2^23 u` rounds to these: the sum's last place is `u`, and its
+//! `u`, and `(|x| + c) - c` with `c = 2^23 u` rounds to these. The sum's last place is `u`, and its
 //! one rounding is the machine's own, to nearest even. The bits of the sum less those of `c` are
 //! the code.
 //!

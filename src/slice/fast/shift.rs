@@ -3,8 +3,8 @@
 //! The significand, an integer of 24 bits, loses `23 - M` places in the normal range and one more
 //! for each binade below it. Before the shift something is added: half a unit, all but one, nothing,
 //! as the mode says, and under stochastic rounding the random integer. All of these are the upper
-//! bits of one fraction of 31 bits, so that a carry is a shift of a constant or of the random word,
-//! and the modes differ in data alone. What is left, in units of the last place, plus the number's
+//! bits of one fraction of 31 bits. So a carry is a shift of a constant or of the random word, and
+//! the modes differ in data alone. What is left, in units of the last place, plus the number's
 //! binades above the lowest one in the place of the exponent field, is the code.
 
 use core::marker::PhantomData;

@@ -1,12 +1,12 @@
 //! Stochastic rounding of variant A with few bits, under the usual policies.
 //!
 //! With N random bits a number is cut to N bits below the target's last place, the random integer is
-//! added there, and the N bits are cut off. Where N and the target's significand fit in that of
-//! binary32 together, the first cut is a shift in the normal range, and below it
-//! `(|x| + c) - c` as in [`nearest`](super::nearest), but with units of `2^-N` last places, less one
-//! unit if that went up. Measured on one core of a Sapphire Rapids class Xeon, 2^16 elements, random
-//! words included: 1.6 Gelem/s, and 1.2 by [`shift`](super::shift), which serves the other numbers
-//! of bits (`cargo bench --bench bulk`, other work on the machine).
+//! added there, and the N bits are cut off. N and the target's significand must fit in that of
+//! binary32 together. Then the first cut is a shift in the normal range. Below it is `(|x| + c) - c`
+//! as in [`nearest`](super::nearest), but with units of `2^-N` last places, less one unit if that
+//! went up. [`shift`](super::shift) serves the other numbers of bits. Measured on one core of a
+//! Sapphire Rapids class Xeon, 2^16 elements, random words included: 1.6 Gelem/s, and 1.2 by `shift`
+//! (`cargo bench --bench bulk`, other work on the machine).
 
 use core::marker::PhantomData;
 

@@ -1,11 +1,11 @@
 //! Philox by hand for AVX-512, since the compiler spends half of its instructions on arranging words.
 //!
 //! Eight blocks run side by side, each of the four words of a block in the lower half of a 64-bit
-//! lane, where the widening multiplication reads it. What lies in the upper halves does not matter
-//! until the end, so a round is two multiplications, two moves of an upper half to the lower and
-//! two three-operand exclusive ors; one of the moves is a shift and the other a shuffle, which run on
-//! different ports. Measured on one core of a Sapphire Rapids class Xeon, 2^16 words: 2.5 Gwords/s,
-//! and 2.1 by the compiler (`cargo bench --bench bulk`, other work on the machine).
+//! lane, where the widening multiplication reads it. The upper halves do not matter until the end. So
+//! a round is two multiplications, two moves of an upper half to the lower and two three-operand
+//! exclusive ors. One of the moves is a shift and the other a shuffle, which run on different ports.
+//! Measured on one core of a Sapphire Rapids class Xeon, 2^16 words: 2.5 Gwords/s, and 2.1 by the
+//! compiler (`cargo bench --bench bulk`, other work on the machine).
 
 #![allow(unsafe_code)]
 

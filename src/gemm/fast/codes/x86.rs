@@ -24,8 +24,8 @@ enum Values {
 struct LaneReader {
     /// Bytes of eight codes, as they lie in memory.
     bytes: usize,
-    /// To each group of eight codes, its bytes; groups in the order 0 4 1 5 2 6 3 7, so that
-    /// interleaving inside lanes of 16 bytes leaves results in order.
+    /// Where the bytes of each group of eight codes are. Groups have the order 0 4 1 5 2 6 3 7, so
+    /// that interleaving inside lanes of 16 bytes leaves results in order.
     spread: __m512i,
     /// Where codes begin in their groups.
     shifts: __m512i,

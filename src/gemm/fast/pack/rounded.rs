@@ -361,7 +361,8 @@ impl Maker<'_> {
 }
 
 // The length of the inner loops is that of a slice, so that they become vectors and are not unrolled
-// first; they count, as adapters of iterators left their state in memory at every turn.
+// first. They have a counter, since adapters of iterators stored their state to memory in every
+// pass.
 
 kernel! {
     /// 32 rows of 32 numbers, `stride` apart, as a line of upper halves each; what the lower halves
