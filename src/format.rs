@@ -2,8 +2,8 @@
 //!
 //! A format is data - sign convention, field widths, bias, special values - so that a sweep over a
 //! hundred formats is a loop, not a hundred types. The parameters and their meaning are those of
-//! OCP OFP8 1.0 and MX 1.0 (FP8, FP6, FP4, INT8, E8M0), IEEE 754-2019 (binary16/32/64), the FNUZ
-//! formats of arXiv 2206.02915 and the P3109 family (IEEE P3109 Interim Report 4.0).
+//! OCP OFP8 1.0 and MX 1.0 (FP8, FP6, FP4, INT8, E8M0) and IEEE 754-2019 (binary16/32/64). The FNUZ
+//! formats are those of arXiv 2206.02915, the P3109 family that of IEEE P3109 Interim Report 4.0.
 //!
 //! A finite magnitude code is read as exponent field `e` and trailing significand `T` of `M` bits:
 //! `(1 + T / 2^M) * 2^(e - B)` for `e > 0` and `T / 2^M * 2^(1 - B)` for `e = 0`. Without
@@ -135,8 +135,8 @@ impl Format {
     /// ```
     ///
     /// # Errors
-    /// If `k` is not in 3..=64 or `p` not in `1..k` (signed) or `1..=k` (unsigned), or a field is
-    /// wider than this crate carries (16 exponent and 52 trailing significand bits).
+    /// If `k` is not in 3..=64 or `p` not in `1..k` (signed) or `1..=k` (unsigned). Also if a field
+    /// is wider than this crate has (16 exponent and 52 trailing significand bits).
     pub const fn p3109(k: u32, p: u32, signed: bool, infinite: bool) -> Result<Self, FormatError> {
         if k <= 2 || k > 64 || p == 0 || p > k - signed as u32 {
             return Err(FormatError::NotP3109 { k, p, signed });

@@ -1,9 +1,8 @@
 //! Software floating-point formats of any shape, and what is made of them: block formats and matrix
 //! products.
 //!
-//! A low-precision number format is defined once, and the same definition is then a type, a bulk
-//! kernel, a packed block, a GEMM operand, a training recipe and a measured experiment, each
-//! bit-equal to the one below it.
+//! A low-precision number format is defined once. A type, the conversion of slices, packed blocks,
+//! GEMM operands and training recipes all use that definition and give the same bits.
 //!
 //! A number of a format is a type with the operators of `f32`; a format is also a value, by any of
 //! its usual names:

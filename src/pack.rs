@@ -9,7 +9,7 @@
 //!
 //! The definition is [`pack_plain`] and [`unpack_plain`], bit by bit. [`pack_into`] and
 //! [`unpack_into`] do the same in groups of eight codes, which are `w` whole bytes, with bodies of
-//! their own for 4 and 6 bits; large slices are divided between threads. [`Layout`] names the other
+//! their own for 4 and 6 bits. Large slices are divided between threads. [`Layout`] names the other
 //! containers of codes, [`scales`] those of scales, [`ggml`] and [`gpt_oss`] the ones that a file
 //! format prescribes for both.
 

@@ -1,10 +1,10 @@
 //! Work divided between threads without changing a bit.
 //!
-//! Only *outputs* are divided, in chunks that the caller fixes; no sum crosses a thread. With the
-//! feature `parallel` each thread of rayon's current pool has a share of adjacent chunks, the same of
-//! every call, so that it finds in its own cache what it wrote in the call before. It takes them one by
-//! one, then those that are left of other shares: a thread that is woken late, or sent elsewhere for
-//! a while, takes fewer. Without the feature they run in order. Either way each chunk's result depends on
+//! Only *outputs* are divided, in chunks that the caller fixes; no sum crosses a thread. With the feature
+//! `parallel` each thread of rayon's current pool has a share of adjacent chunks. It is the same in every
+//! call, so that a thread finds in its own cache what it wrote in the call before. It takes them one by
+//! one, then those that are left of other shares: a thread that is woken late, or sent elsewhere for a
+//! while, takes fewer. Without the feature they run in order. Either way each chunk's result depends on
 //! its index alone.
 
 #[cfg(feature = "parallel")]
@@ -200,8 +200,9 @@ fn indices(count: usize, work: &(dyn Fn(usize) + Sync + Send)) {
     (0..count).for_each(work);
 }
 
-/// [`for_each_chunk`], compiled once for each type of element and not for each closure, and the
-/// closure once and not for either way: a call through a pointer costs nothing next to a chunk.
+/// [`for_each_chunk`], compiled once for each type of element and not for each closure, which
+/// itself is compiled once and not for either way. A call through a pointer costs nothing next to a
+/// chunk.
 fn chunks<T: Send>(
     data: &mut [T],
     chunk_len: usize,
@@ -350,10 +351,10 @@ pub fn both<A: Send, B: Send>(
     (first(), second())
 }
 
-/// Runs `work`, whose calls to the functions of this module follow each other closely, with all
-/// threads awake: one that finds nothing to do looks again at once, and sleeps only after
-/// a millisecond without work. To wake a thread takes some 0.05 ms, as long as many a call's whole work
-/// on sixteen threads.
+/// Runs `work` with all threads awake, for calls to the functions of this module that follow each other
+/// closely. A thread that finds nothing to do looks again at once, and sleeps only after a millisecond
+/// without work. To wake a thread takes some 0.05 ms, as long as the whole work of many a call on
+/// sixteen threads.
 ///
 /// ```
 /// assert_eq!(exmy::parallel::awake(|| 1 + 1), 2);

@@ -3,9 +3,9 @@
 //!
 //! [`Format::round`](crate::format::Format::round) takes sign, integer, power of two and a sticky
 //! bit, and returns a code with flags; it uses integers only. Every conversion of every format
-//! ends there, so that nothing is rounded twice. The order of steps is that of IEEE P3109
-//! (Interim Report 4.0, 4.7.3 to 4.7.5): round to precision with an *unbounded* upper exponent,
-//! and only then compare with the largest value and apply the overflow policy.
+//! ends there, so that nothing is rounded twice. The order of steps is that of IEEE P3109 (Interim
+//! Report 4.0, 4.7.3 to 4.7.5). First round to precision with an *unbounded* upper exponent, then
+//! compare with the largest value and apply the overflow policy.
 //!
 //! The modes follow IEEE 754-2019, P3109 and, for stochastic rounding with few bits, Fitzgibbon
 //! and Felix (ARITH 2025).
@@ -222,8 +222,8 @@ impl Flags {
     pub const OVERFLOW: Self = Self(4);
     /// An infinite result of finite operands was exact: division by zero, logarithm of zero.
     pub const DIVIDE_BY_ZERO: Self = Self(8);
-    /// There is no such value: infinity or a negative number that became NaN, a NaN that had to
-    /// become a number, an operation without a result, or a signaling NaN as operand.
+    /// There is no such value. An infinity or a negative number became NaN, a NaN had to become a
+    /// number, an operation has no result, or an operand is a signaling NaN.
     pub const INVALID: Self = Self(16);
     /// The result is the end of the range in place of something beyond it. Not one of IEEE 754's.
     pub const SATURATED: Self = Self(32);

@@ -6,8 +6,8 @@
 
 use alloc::string::String;
 
-/// Whether a character acts on what shows it, or cannot be seen: those of Unicode's categories Cc, Cf, Zl
-/// and Zp, without the marks of numbers in some scripts, and those that are none.
+/// Whether a character acts on what shows it, or cannot be seen. These are Unicode's categories Cc, Cf,
+/// Zl and Zp, without the marks of numbers in some scripts, and code points that are no characters.
 fn is_hidden(c: char) -> bool {
     matches!(c,
         '\u{AD}' | '\u{61C}' | '\u{180E}' | '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}'

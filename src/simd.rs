@@ -1,9 +1,9 @@
 //! Which instruction set a slice kernel is compiled for, chosen once a call.
 //!
 //! A kernel is *one* scalar body, written without branches so that the compiler vectorizes it,
-//! and instantiated for a few coherent [`Level`]s. No level may change a bit: bodies use only
-//! operations IEEE 754 fixes (`+ - * /`, `sqrt`, `mul_add`, integer operations), reductions run
-//! over a written number of lanes, and Rust never contracts `a * b + c`. The module holds the
+//! and instantiated for a few coherent [`Level`]s. No level may change a bit. Bodies use only
+//! integer operations and those that IEEE 754 defines (`+ - * /`, `sqrt`, `mul_add`), reductions
+//! run over a fixed number of lanes, and Rust never contracts `a * b + c`. The module holds the
 //! crate's dispatch and nothing else; a kernel lives next to its plain version.
 //!
 //! `scalar` is what every CPU of the target has: SSE2 on x86-64, NEON on aarch64, for which the same
@@ -11,9 +11,9 @@
 //!
 //! The level is the best the CPU has, unless the environment variable `EXMY_SIMD` names a lower
 //! one (`scalar`, `avx2`, `avx512`, `avx512bf16`, `amx`, in any case); [`with_level`] does the same for a
-//! test. The last two are AVX-512 to all kernels but those of [`gemm::fast`](crate::gemm::fast). That is
-//! also what asks Linux for matrix tiles, for the whole process, when it first multiplies at the level
-//! `amx`; nothing else does.
+//! test. The last two are AVX-512 to all kernels but those of [`gemm::fast`](crate::gemm::fast). That
+//! module alone asks Linux for matrix tiles, for the whole process, when it first multiplies at the level
+//! `amx`.
 
 #![allow(unsafe_code)]
 

@@ -1,17 +1,17 @@
 //! Block quantization at the speed of memory: the same bits as [`plain`](super::plain).
 //!
-//! A matrix is cut into chunks of whole blocks ([`walk`]), which threads take; a chunk is walked in
-//! *tiles* of about [`TILE_COLS`] columns of one band of blocks, so that what the first pass over a
-//! tile (maxima of blocks) brings into the cache is there for the second (elements). Between the
-//! two, scales and factors are found for all blocks of the tile at once. Blocks as high as the
-//! matrix, such as whole columns or all of it, are divided after their maxima are known. Only where
-//! such a scale needs more than a maximum, under `4over6` and for scales of the caller's own, is a
-//! band of them the work of one thread.
+//! A matrix is cut into chunks of whole blocks ([`walk`]), which threads take. A chunk is walked in
+//! *tiles* of about [`TILE_COLS`] columns of one band of blocks, in two passes: maxima of blocks,
+//! then elements. What the first brings into the cache is there for the second. Between the two,
+//! scales and factors are found for all blocks of the tile at once. Blocks as high as the matrix,
+//! such as whole columns or all of it, are divided after their maxima are known. Only where such a
+//! scale needs more than a maximum, under `4over6` and for scales of the caller's own, is a band of
+//! them the work of one thread.
 //!
-//! What is fast: all rules in all orders of operations, with every element format that [`Places`]
-//! takes (all of MX and NVFP4), rounded to nearest, ties to even or away, toward zero, or
-//! stochastically (variant A up to 24 bits; of a quotient by a scale that is no power of two, up to
-//! `22 - M`; not in microxcaling's PyTorch profiles). Other formats, modes and
+//! All rules in all orders of operations are fast, with every element format that [`Places`] takes
+//! (all of MX and NVFP4). Modes are to nearest, ties to even or away, toward zero, or stochastic of
+//! variant A with up to 24 bits. A quotient by a scale that is no power of two takes up to `22 - M`
+//! bits. Stochastic modes are not fast in microxcaling's PyTorch profiles. Other formats, modes and
 //! overflow policies go through the integer body of [`grid`] where only values are wanted (profile
 //! `ocp`), and else element by element through the definition. So do single blocks whose factor is no
 //! finite number: those with a NaN, or whose scale is too small to have a reciprocal.

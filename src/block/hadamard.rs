@@ -15,10 +15,11 @@
 //!
 //! # Order
 //!
-//! In binary32, every operation rounded to nearest even: the signs; for `h = 1, 2, 4 .. n/2` the
-//! butterflies `(x_i, x_(i+h)) <- (x_i + x_(i+h), x_i - x_(i+h))` of all `i` without the bit `h`; one
-//! multiplication by `1 / sqrt n` (exact for n = 4, 16, 64); and the result to bfloat16, unless said
-//! otherwise. The bits do not depend on the [`simd`](crate::simd) level.
+//! In binary32, every operation rounded to nearest even. First come the signs, then for
+//! `h = 1, 2, 4 .. n/2` the butterflies `(x_i, x_(i+h)) <- (x_i + x_(i+h), x_i - x_(i+h))` of all `i`
+//! without the bit `h`. One multiplication by `1 / sqrt n` follows (exact for n = 4, 16, 64), and the
+//! result is rounded to bfloat16, unless said otherwise. The bits do not depend on the
+//! [`simd`](crate::simd) level.
 //!
 //! # Text
 //!

@@ -1,10 +1,10 @@
 //! The passes over slices that block quantization consists of: maxima of blocks, elements to values
-//! or codes, values times scales. Definitions are in [`plain`](super::plain); a test holds them
-//! equal.
+//! or codes, values times scales. Definitions are in [`plain`](super::plain); a test compares the
+//! two.
 //!
 //! A block has two numbers here: a *factor* that its elements are multiplied by and a *scale* that
 //! element values are multiplied by. For scales that are powers of two the factor is the reciprocal,
-//! so the first product is exact wherever it can matter (see [`Places::new`]); for the other rules
+//! so the first product is exact wherever it can matter (see [`Places::new`]). For the other rules
 //! it is the one their definitions name. Both lie in slices: one number a block, or one an element
 //! where blocks run down the columns.
 

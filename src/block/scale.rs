@@ -1,8 +1,7 @@
 //! How a block finds its scale.
 //!
-//! A [`ScaleRule`] turns the elements of a block, for most rules their largest magnitude `amax`,
-//! into a code of the scale format; a [`BlockProfile`] says how a library fills in what the rule leaves
-//! open.
+//! A [`ScaleRule`] turns the elements of a block, for most rules their largest magnitude `amax`, into a
+//! code of the scale format. A [`BlockProfile`] says how a library fills in what the rule leaves open.
 //!
 //! **Powers of two** ([`Floor`](ScaleRule::Floor), [`Ceil`](ScaleRule::Ceil),
 //! [`Even`](ScaleRule::Even), [`RCeil`](ScaleRule::RCeil)), in any scale format. With
@@ -26,8 +25,7 @@
 //! image  = (value of code * scale) * s_dec
 //! ```
 //!
-//! and in the order of torchao, where a zero tensor is 0 / 0 and so NaN (`docs/blocks.md` says where the
-//! codes of NaN elements are not torchao's):
+//! and in the order of torchao, where a zero tensor is 0 / 0 and so NaN:
 //!
 //! ```text
 //! s      = amax of the tensor / (max * scale_max)           without tensor scale, s = 1
@@ -59,7 +57,8 @@
 //! * An amax too large for it: NaN in formats of powers alone, such as E8M0, else the largest power; under
 //!   `nearest` and `max-abs` the largest scale.
 //!
-//! That is the profile `ocp`; `docs/blocks.md` has the tables of the others.
+//! That is the profile `ocp`. The repository's `docs/blocks.md` has tables of the others, and says
+//! where the codes of NaN elements are not torchao's.
 
 #![forbid(unsafe_code)]
 

@@ -15,25 +15,24 @@ pub(crate) const PIECE: usize = 256;
 
 /// Figures of a quantized tensor or a part of it.
 ///
-/// Numbers `x` are compared with the values `y` they became. The order of sums is written: a row is
-/// taken in pieces of 256 columns, the last perhaps shorter; the squares of column `j` of a piece are
-/// added to lane `j mod 16`, in binary32, and the lanes, now in binary64 as all that follows, by
-/// halves. The pieces of a row are added from left to right, the rows of a band of 32 from top to
-/// bottom, and then the bands. A piece is summed in binary64 from the start, and differences are
-/// not rounded to binary32, if some lane's largest magnitude or largest difference is neither zero nor
-/// from 2^-60 to 2^60, or not finite, and if the numbers are `f64`. So the figures depend neither on
-/// threads nor on the SIMD level nor on how they are
-/// [come by](crate::gemm::fast::Packed::quantize_with_statistics), and either sum differs from the exact one
-/// by less than 2^-19 of it.
+/// Numbers `x` are compared with the values `y` they became. The order of sums is fixed. A row is taken in
+/// pieces of 256 columns, the last perhaps shorter. The squares of column `j` of a piece are added to lane
+/// `j mod 16`, in binary32. The lanes are added by halves, in binary64 as all that follows. The pieces of a
+/// row are added from left to right, the rows of a band of 32 from top to bottom, and then the bands. In two
+/// cases a piece is summed in binary64 from the start, and differences are not rounded to binary32. One is
+/// numbers of type `f64`. The other is a lane whose largest magnitude or largest difference is not finite,
+/// or neither zero nor from 2^-60 to 2^60. So the figures depend neither on threads nor on the SIMD level,
+/// and those of [packing](crate::gemm::fast::Packed::quantize_with_statistics) are the same. Either sum
+/// differs from the exact one by less than 2^-19 of it.
 ///
 /// An element is *saturated* if its magnitude exceeds the largest one of its sign that its block can
 /// express, `largest element * scale * tensor scale`, and its image is not zero. In two's complement
-/// the negative side has one value more, -2 of INT8, unless the overflow policy clamps symmetrically;
-/// a stored tensor, which does not hold its policy, counts an element whose image is that value by
-/// the wider limit and any other by the symmetric one. An element is *flushed* if it is not
-/// zero and its image is: judged by the decoded value, since a block whose scale rounds to zero
-/// holds large codes that all mean zero. Infinities and NaNs, before or after, are counted and left
-/// out of everything else.
+/// the negative side has one value more, -2 of INT8, unless the overflow policy clamps symmetrically.
+/// A stored tensor does not hold its policy: it counts an element whose image is that value by the
+/// wider limit, and any other by the symmetric one. An element is *flushed* if it is not zero and its
+/// image is. The decoded value decides that, since a block whose scale rounds to zero holds large
+/// codes that all mean zero. Infinities and NaNs, before or after, are counted and left out of
+/// everything else.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Statistics {

@@ -80,9 +80,9 @@ impl BlockTensor {
     /// ```
     ///
     /// # Panics
-    /// If [`BlockFormat::check`] fails, the rounding is stochastic without random words or with a bit count
-    /// outside 1..=32, or the matrix is larger than any memory (a view whose strides are 0 can be). A
-    /// [`Quantizer`](crate::quantizer::Quantizer) returns an error then.
+    /// If [`BlockFormat::check`] fails, or the rounding is stochastic without random words or with a bit
+    /// count outside 1..=32. Also if the matrix is larger than any memory (a view whose strides are 0 can
+    /// be). A [`Quantizer`](crate::quantizer::Quantizer) returns an error then.
     pub fn quantize(
         x: View<'_, f32>,
         axis: Axis,
@@ -93,9 +93,9 @@ impl BlockTensor {
     }
 
     /// Quantizes a matrix with scales of the caller's own: `scale` sees the elements of a block, the
-    /// reduction axis running fastest, and its answer is rounded to the nearest value of the scale
-    /// format, ties to even, saturating. Elements are `x / scale`, exact and then rounded once,
-    /// NaN if the scale is NaN and zero if it is zero. The format's rule and profile are not asked.
+    /// reduction axis running fastest, and its result is rounded to the nearest value of the scale
+    /// format, ties to even, saturating. Elements are `x / scale`, exact and then rounded once, NaN
+    /// if the scale is NaN and zero if it is zero. The format's rule and profile are not used.
     ///
     /// Blocks may be asked about in any order, by several threads, and more than once. The
     /// definition is [`PlainBlocks::quantize_with`].
@@ -129,9 +129,9 @@ impl BlockTensor {
         Self::build((x, axis), format, by.into(), Own::Scales(&scale), false).0
     }
 
-    /// Quantizes a matrix to a format with a tensor scale whose largest magnitude the caller says: that
-    /// of a calibration, of steps before, of a matrix of which this is a part. Larger numbers saturate,
-    /// by their block's scale and then by `overflow`.
+    /// Quantizes a matrix to a format with a tensor scale, found from a largest magnitude that the
+    /// caller gives. It may be that of a calibration, of earlier steps, or of a matrix of which this
+    /// is a part. Larger numbers saturate, by their block's scale and then by `overflow`.
     ///
     /// ```
     /// use exmy::block::{Axis, BlockFormat, BlockTensor};
@@ -224,13 +224,14 @@ impl BlockTensor {
     /// laid out as the [`block`](crate::block) tensors of this crate are.
     ///
     /// Any code and any scale of a block is possible, NaN included; bits behind the last code are
-    /// cleared. The tensor's scale is finite and not negative. It is 0 for nothing but zeros, in the
-    /// profile of torchao; of a matrix with NaN or infinity [`quantize`](Self::quantize) may make a tensor
-    /// with another, which decodes to nothing of use and does not come back.
+    /// cleared. The tensor's scale is finite and not negative. It is 0 only for a matrix of zeros in the
+    /// profile of torchao. [`quantize`](Self::quantize) may give a matrix with NaN or infinity another
+    /// scale. Such a tensor decodes to nothing of use, and is refused here.
     ///
     /// # Errors
-    /// If the format's parts do not go together, the bytes are more or fewer than the shape needs, a
-    /// scale has bits beyond its format, or the tensor scale is missing, too much, or no such number.
+    /// If the format's parts do not go together, the bytes are more or fewer than the shape needs, or
+    /// a scale has bits beyond its format. Also if the tensor scale is missing, is given where the
+    /// format has none, or is not finite or negative.
     ///
     /// ```
     /// use exmy::block::{Axis, BlockFormat, BlockTensor, PartsError};
@@ -324,8 +325,8 @@ impl BlockTensor {
     }
 
     /// The values, row-major: element times block scale, and that times the tensor scale, each
-    /// product rounded to `f32` (of powers of two, and of E2M1 with E4M3 scales, the first is
-    /// exact; at or above 2^128 it is infinity). NaN scales give the canonical NaN.
+    /// product rounded to `f32`. The first is exact for scales that are powers of two and for E2M1
+    /// with E4M3 scales, but infinity from 2^128 on. NaN scales give the canonical NaN.
     ///
     /// ```
     /// use exmy::block::{Axis, BlockFormat, BlockTensor};

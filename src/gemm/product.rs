@@ -59,8 +59,8 @@ pub struct ProductReport {
 /// ```
 ///
 /// # Errors
-/// If the shapes do not fit, blocks do not run along the sum, the accumulation does not take a
-/// format or length, or the spec asks for what is not there. With [`NonFinite::Error`], also for an
+/// If the shapes do not fit, blocks do not run along the sum, or the accumulation does not take a
+/// format or length. If the spec asks for what is not there. With [`NonFinite::Error`], also for an
 /// infinity or NaN.
 pub fn gemm<'a, 'b>(
     a: impl Into<Operand<'a>>,

@@ -1,12 +1,12 @@
 //! The blocks of ggml's MXFP4, as GGUF files hold them: `block_mxfp4` of ggml-common.h
 //! (github.com/ggml-org/ggml).
 //!
-//! A block of 32 codes of E2M1 is 17 bytes: the E8M0 scale, then 16 bytes of which byte `j` holds
-//! code `j` in its low nibble and code `j + 16` in its high one. Halves are split, where the dense
-//! stream puts neighbours together. Rows are whole blocks.
+//! A block of 32 codes of E2M1 is 17 bytes: the E8M0 scale, then 16 bytes of codes. Byte `j` of
+//! these holds code `j` in its low nibble and code `j + 16` in its high one. Halves are split,
+//! where the dense stream puts neighbours together. Rows are whole blocks.
 //!
 //! Two facts about the values, which are not this module's: ggml decodes with doubled element values
-//! and a halved scale, which is the same number, and does not take the scale 0xFF for NaN.
+//! and a halved scale, which is the same number. It does not read the scale 0xFF as NaN.
 
 use alloc::vec;
 use alloc::vec::Vec;

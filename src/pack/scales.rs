@@ -1,10 +1,11 @@
 //! Where the scale of a block lies among the others.
 //!
-//! *Linear* scales are a matrix, row-major, next to row-major elements: row `r`, block `c` of it at
-//! `r * cols + c`. cuBLAS and CUTLASS read them (of MX and of NVFP4) in tiles of 128 rows and 4
-//! columns, 512 bytes each, tiles along a row fastest; within a tile 16 bytes hold the 4 columns of
-//! rows `r`, `r + 32`, `r + 64` and `r + 96` (CUTLASS: shape ((32, 4), 4), stride ((16, 4), 1);
-//! torchao: `to_blocked`). Rows are padded to 128 and columns to 4, with zeros.
+//! *Linear* scales are a matrix, row-major, next to row-major elements: the scale of block `c` in
+//! row `r` is at `r * cols + c`. For MX and NVFP4, cuBLAS and CUTLASS read *tiles* of 128 rows and
+//! 4 columns, 512 bytes each, tiles along a row fastest. Within a tile 16 bytes hold the 4 columns
+//! of rows `r`, `r + 32`, `r + 64` and `r + 96`. CUTLASS writes that as shape ((32, 4), 4), stride
+//! ((16, 4), 1); torchao calls it `to_blocked`. Rows are padded to 128 and columns to 4, with
+//! zeros.
 
 use alloc::vec;
 use alloc::vec::Vec;

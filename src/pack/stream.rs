@@ -23,8 +23,8 @@ const SPAN: usize = 8192;
 #[cfg(feature = "std")]
 const PART: usize = 1 << 18;
 
-/// What a packing kernel has done: how many codes, a multiple of eight from the first on or all,
-/// and which bits any of those had, within the width and beyond it.
+/// What a packing kernel has done: how many codes from the first on, a multiple of eight or all.
+/// Also which bits any of those had, within the width and beyond it.
 #[derive(Clone, Copy)]
 pub struct PackedCount {
     codes: usize,

@@ -101,9 +101,9 @@ impl Quantizer {
     /// [`dequantize`](BlockTensor::dequantize).
     ///
     /// # Errors
-    /// If the target is `none`, a mode is stochastic and `random` is `None`, a plain format is wider than 16
-    /// bits or has no zero, the parts of a block format do not go together, groups of the rotation do not
-    /// fill the axis, or the matrix is larger than any memory (a view whose strides are 0 can be).
+    /// If the target is `none`, a mode is stochastic and `random` is `None`, or a plain format is wider than
+    /// 16 bits or has no zero. If the parts of a block format do not go together, or groups of the rotation
+    /// do not fill the axis. If the matrix is larger than any memory (a view whose strides are 0 can be).
     ///
     /// # Panics
     /// If a mode is stochastic with a bit count outside 1..=32.

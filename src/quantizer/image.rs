@@ -1,7 +1,7 @@
 //! The fast path of [`Quantizer::image_into`]: pieces of a matrix, rounded while they are in cache.
 //!
 //! A piece is a number of whole rows, or a chunk of the matrix read as one row where neither casts
-//! nor blocks notice. Casts write it from the input to its place in the output; blocks do the same
+//! nor blocks notice. Casts write it from the input to its place in the output. Blocks do the same
 //! where they are the only rounding and rows are adjacent in memory, and else round in place.
 
 #[cfg(feature = "gemm")]

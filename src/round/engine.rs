@@ -1,9 +1,9 @@
 //! The rounding core: scale to units of the last place, decide up or down, then bound the range.
 //!
-//! Integers only. With `Q` the exponent of the last place at the number's binade, the number is
-//! `S + v` units of `2^Q`: an integer `S` and a fraction `v`, kept as 64 bits and a sticky bit. A
-//! magnitude code counts values from below, so `(Q, S)` maps to a code by arithmetic, past the
-//! largest one too, and a carry out of the significand needs no special case.
+//! Integers only. Let `Q` be the exponent of the last place at the number's binade. Then the number
+//! is `S + v` units of `2^Q`, an integer `S` and a fraction `v`, which has 64 bits and a sticky
+//! bit. A magnitude code counts values from below, so `(Q, S)` maps to a code by arithmetic, past
+//! the largest one too. A carry out of the significand needs no special case.
 
 use super::{
     AbsentZero, Exact, Flags, Flush, Overflow, Rounded, Rounding, Rules, StochasticVariant,
@@ -115,9 +115,8 @@ impl Format {
 
     /// The code of an exact number, rounded once.
     ///
-    /// `random` matters to stochastic modes only: it is a 32-bit word of which srN uses the *top*
-    /// N bits as its random integer, so that one word of [`Philox`](crate::random::Philox) serves
-    /// any N.
+    /// `random` matters to stochastic modes only. It is a 32-bit word of which srN uses the *top* N
+    /// bits as its random integer, so one word of [`Philox`](crate::random::Philox) serves any N.
     ///
     /// A negative number that rounds to zero keeps its sign where negative zero exists. Without a
     /// zero, a positive number below the smallest value becomes that value; what an exact zero

@@ -101,9 +101,9 @@ impl Profile {
     ];
 
     /// The rules of a conversion from one format to another: those of [`rules`](Self::rules), and
-    /// what NaN becomes where that depends on the source too. Only PyTorch's profiles do: it widens
-    /// each 8-bit format by other code, and on CUDA converts binary16 by way of binary32 with an
-    /// instruction that drops a NaN's sign and payload.
+    /// what NaN becomes where that depends on the source too. It does in PyTorch's profiles only:
+    /// PyTorch widens each 8-bit format by code of its own. On CUDA it converts binary16 by way of
+    /// binary32 with an instruction that drops a NaN's sign and payload.
     ///
     /// ```
     /// use exmy::format::Format;

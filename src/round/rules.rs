@@ -1,8 +1,8 @@
 //! Everything a standard or a device decides about a result besides its format: [`Rules`].
 //!
-//! [`Rounding`] and [`Overflow`] are the two choices everybody makes. The others - tininess, flush
-//! of small numbers, what becomes of NaN, of a sign or of zero where the target has none, and
-//! which table of special cases arithmetic follows - have defaults that are IEEE 754's, and a
+//! [`Rounding`] and [`Overflow`] are the two choices everybody makes. The others are tininess,
+//! flushing of small numbers, and what a NaN, a sign or a zero becomes where the target has none.
+//! Another says which table of special cases arithmetic follows. Their defaults are IEEE 754's. A
 //! [`Profile`](super::Profile) sets them as a standard, library or device does.
 
 use super::{Overflow, Rounding};

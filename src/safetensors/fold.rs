@@ -1,10 +1,11 @@
 //! How a tensor of any rank is quantized along one of its axes: as a matrix.
 //!
-//! The axes before and after the chosen one are joined, so that a tensor is `outer x along x
-//! inner`. Along the last axis that is a matrix of `outer` rows whose blocks lie in the rows; along
-//! the first one a matrix of `inner` columns whose blocks lie in the columns. Between the two,
-//! axis and inner are exchanged first: the matrix has `outer x inner` rows of `along` elements.
-//! Under stochastic rounding, element (i, j) of the matrix uses word `i * columns + j`.
+//! The axes before and after the chosen one are joined, so that a tensor is
+//! `outer x along x inner`. Along the last axis that is a matrix of `outer` rows whose blocks lie
+//! in the rows. Along the first one it is a matrix of `inner` columns whose blocks lie in the
+//! columns. Between the two, axis and inner are exchanged first: the matrix has `outer x inner`
+//! rows of `along` elements. Under stochastic rounding, element (i, j) of the matrix uses word
+//! `i * columns + j`.
 
 use crate::block::Axis;
 
@@ -71,9 +72,9 @@ impl Fold {
         }
     }
 
-    /// The shape in which the scales of blocks are stored: the tensor's, with the number of blocks in
-    /// place of the axis, where each block lies along the axis alone; else rows and columns of
-    /// blocks. `block` are the rows and columns of one, `blocks` how many there are.
+    /// The shape in which the scales of blocks are stored. Where each block lies along the axis
+    /// alone, it is the tensor's, with the number of blocks in place of the axis. Else it is rows and
+    /// columns of blocks. `block` are the rows and columns of one, `blocks` how many there are.
     pub(super) fn scales(
         self,
         shape: &[usize],

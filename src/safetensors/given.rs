@@ -1,9 +1,9 @@
 //! Files that others made: opened only if they are plain ones, and read only as far as their kind goes.
 //!
-//! Who opens a pipe waits for somebody to write to it, a device may have no end, and a file of a few
-//! blocks may claim to be larger than the memory. So the commands read what they are given through
-//! this module. Its errors are those of the system's functions with two more: what is there is no plain
-//! file ([`InvalidInput`](ErrorKind::InvalidInput)), or it is longer than anything of its kind
+//! Opening a pipe waits for somebody to write to it, and a device may have no end. A file of a few
+//! blocks may claim to be larger than the memory. So the commands read what they are given through this
+//! module. Its errors are those of the system's functions and two more: the path is no plain file
+//! ([`InvalidInput`](ErrorKind::InvalidInput)), or it is longer than anything of its kind
 //! ([`FileTooLarge`](ErrorKind::FileTooLarge)).
 
 use std::fs::{self, File, Metadata};

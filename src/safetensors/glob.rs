@@ -56,8 +56,8 @@ impl Glob {
     pub fn matches(&self, name: &str) -> bool {
         let name: Vec<char> = name.chars().collect();
         let (mut part, mut at) = (0, 0);
-        // Where the last `*` was, and how much it has taken so far: only the last one ever needs
-        // to take more, so the time is at most the product of the lengths.
+        // Where the last `*` was, and how much it has matched so far. Only the last one ever needs
+        // to match more, so the time is at most the product of the lengths.
         let mut star: Option<(usize, usize)> = None;
         while at < name.len() {
             match self.parts.get(part) {

@@ -154,8 +154,9 @@ impl Header {
         Ok(Self::indexed(entries, metadata))
     }
 
-    /// Lays out tensors that are to be written: those of the widest elements first, so that each is
-    /// aligned for its type, and by name among equals, as the reference implementation does.
+    /// Lays out tensors that are to be written, as the reference implementation does. Those of the
+    /// widest elements come first, so that each is aligned for its type; equals are ordered by
+    /// name.
     ///
     /// # Errors
     /// If a name occurs twice or is `__metadata__`, a tensor's bits are no whole number of bytes,

@@ -33,10 +33,10 @@ use crate::text::UnknownName;
 ///   axis in this container of [`pack::Layout`](crate::pack::Layout); scales as `safetensors`.
 ///
 /// The scale of the tensor is `NAME_scale_2`, a single `F32`, by which decoded values are
-/// multiplied last. Scales have the type of their format, `F8_E4M3` for E4M3 without sign, or the
-/// unsigned integer of the bytes they take; scales of 4 or 6 bits have the types `F4` and `F6_*` in
-/// the layout `safetensors` and are a `U8` each in the others. Blocks that do not lie along the axis alone
-/// (tiles, whole tensors) have scales of shape `[rows of blocks, columns of blocks]`.
+/// multiplied last. Scales have the type of their format, `F8_E4M3` for E4M3 without sign, or the unsigned
+/// integer of as many bytes. Scales of 4 or 6 bits have the types `F4` and `F6_*` in the layout
+/// `safetensors` and are a `U8` each in the others. Blocks that do not lie along the axis alone (tiles,
+/// whole tensors) have scales of shape `[rows of blocks, columns of blocks]`.
 ///
 /// ```
 /// use exmy::safetensors::FileLayout;

@@ -9,8 +9,8 @@
 //! A quantizer that casts or rotates first ([`Quantizer`](crate::quantizer::Quantizer)) does so here,
 //! and what is counted is what rounding did to the numbers after that. Rotated tensors stay rotated.
 //!
-//! Elements of `F64` are not rounded twice: plain formats take them as they are, and for blocks, whose
-//! scales are found in `f32`, they are first rounded to `f32` to odd.
+//! Elements of `F64` are not rounded twice. Plain formats are rounded from `f64`. Blocks find their
+//! scales in `f32`, so elements are first rounded to `f32` to odd.
 
 use std::path::Path;
 
@@ -58,9 +58,9 @@ use crate::error::Result;
 /// ```
 ///
 /// # Errors
-/// If the input is no whole file, tensors cannot be quantized as asked or stored so (all of them are
-/// named), a name would occur twice, there is no memory for a tensor, or reading or writing fails. Then there
-/// is no output, or the one that was there before.
+/// If the input is no whole file, tensors cannot be quantized or stored so (all of them are named), or a name
+/// would occur twice. If there is no memory for a tensor, or reading or writing fails. Then there is no
+/// output, or the one that was there before.
 pub fn quantize(
     input: impl AsRef<Path>,
     output: impl AsRef<Path>,

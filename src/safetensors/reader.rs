@@ -26,7 +26,7 @@ const PICKLED: &str = "it is a .pt or .bin file of PyTorch, which holds code: lo
                        it by safetensors.torch.save_file";
 
 /// Bytes of a piece: a multiple of every element's bytes and of 3, so that pieces of 6-bit codes
-/// begin with a whole one, and small enough for a second-level cache.
+/// begin with a whole one. It fits a second-level cache.
 pub(super) const PIECE: usize = 3 << 18;
 
 /// Memory for `count` elements, or an error that names the tensor.

@@ -1,9 +1,10 @@
 //! What the numbers of a tensor look like: their range and their outliers. The measures are defined at
 //! [`Survey`].
 //!
-//! Two passes over the elements, in pieces: sums are `f64`, over pieces of fixed length one after
-//! the other (Chan, Golub, LeVeque: "Updating formulae and a pairwise algorithm for computing
-//! sample variances", 1979), so they are the same bits wherever the program runs.
+//! There are two passes over the elements. Sums are `f64`, over pieces of fixed length one after
+//! the other, so they are the same bits wherever the program runs. The formulae are those of Chan,
+//! Golub, LeVeque: "Updating formulae and a pairwise algorithm for computing sample
+//! variances", 1979.
 
 use std::io::{Read, Seek};
 
@@ -20,10 +21,10 @@ use crate::format::Format;
 /// * **excess kurtosis** `mean((x - m)^4) / sigma^4 - 3`: 0 for a normal distribution, 3 for a
 ///   Laplace distribution, larger the more the tails weigh;
 /// * **beyond 6 sigma**: the share of elements with `|x - m| > 6 sigma` (normal: 2e-9);
-/// * **channel ratio**: a channel is an index along the last axis, its size the largest finite
-///   `|x|` in it; the ratio is that of the largest channel to the median one (of an even number,
-///   the mean of the two middle ones, as numpy's). Large where a few channels carry the outliers. Of
-///   tensors with two axes or more.
+/// * **channel ratio**: a channel is an index along the last axis, its size the largest finite `|x|`
+///   in it. The ratio is that of the largest channel to the median one (of an even number, the mean
+///   of the two middle ones, as numpy's). It is large where a few channels have the outliers. Only
+///   for tensors with two axes or more.
 ///
 /// Sums are `f64` in a written order, so the figures are the same bits wherever the program runs.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -111,9 +111,9 @@ pub(super) fn encode(dtype: Dtype, numbers: &[f32], bytes: &mut Vec<u8>) -> u64 
     0
 }
 
-/// `f64` to `f32` so that a second rounding, to a format of at most 22 bits, gives what one
-/// rounding of the `f64` would: to odd (Boldo, Melquiond: "Emulation of FMA and correctly rounded
-/// sums", IEEE Transactions on Computers 57(4), 2008). Finite numbers beyond `f32` become its largest.
+/// `f64` to `f32`, rounded to odd. A second rounding, to a format of at most 22 bits, then gives what
+/// one rounding of the `f64` would. See Boldo, Melquiond: "Emulation of FMA and correctly rounded
+/// sums", IEEE Transactions on Computers 57(4), 2008. Finite numbers beyond `f32` become its largest.
 pub(super) fn narrow(x: &[f64], into: &mut [f32]) {
     let rules = Rules::DEFAULT.with_rounding(Rounding::ToOdd);
     let converter = Converter::new(Format::F32, rules);

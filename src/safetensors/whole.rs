@@ -1,12 +1,11 @@
 //! Files that are whole or absent.
 //!
-//! Everything that must not be lost or half there is written under another name, flushed to the disk,
-//! and renamed into it; then the folder itself is flushed, so that after a power cut either the old
-//! file or the new one is there. Temporary names start with [`PARTIAL`] and end with a number that
-//! nobody else uses: two writers of one file, of whatever processes, never share one, and the last to
-//! finish wins. A symbolic link stays one: what it points to is written, in its own folder. A file that is
-//! replaced leaves its permissions to the new one. [`remove_partial`] and [`remove_abandoned`] clear what a
-//! kill left behind.
+//! Everything that must not be lost or half there is written under another name, flushed to the disk, and
+//! renamed. Then the folder itself is flushed, so that after a power cut either the old file or the new one
+//! is there. Temporary names start with [`PARTIAL`] and end with a number that nobody else uses. So two
+//! writers of one file, of whatever processes, never share one, and the last to finish wins. A symbolic
+//! link stays one: what it points to is written, in its own folder. A file that is replaced leaves its
+//! permissions to the new one. [`remove_partial`] and [`remove_abandoned`] clear what a kill left behind.
 
 use super::given;
 use crate::error::{Error, Result};

@@ -1,9 +1,9 @@
 //! Writing a safetensors file tensor by tensor.
 //!
 //! The header comes first and is known before any byte of a tensor, so every tensor has its place
-//! and they may be written in any order and in pieces. The file appears under its name when
-//! all of it is there, by one rename; an error, a panic or Ctrl-C leaves nothing, and a kill leaves
-//! a file whose name begins with `.partial-`.
+//! and they may be written in any order and in pieces. The file appears under its name when all of
+//! it is there, by one rename. An error, a panic or Ctrl-C leaves nothing. A kill leaves a file
+//! whose name begins with `.partial-`.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,9 +1,9 @@
 //! Whether this process may use the matrix tiles of x86-64 (AMX).
 //!
-//! The CPU says whether it has tiles and products of bfloat16 in them, and Linux whether it can keep
-//! their 8 KiB of state (`arch_prctl`, since 5.16), which it gives only to processes that ask. The
-//! permission holds for all threads, present and future, and their stacks for signals must have space for
-//! that state; so it is asked for when the first product wants tiles, and not by other kernels.
+//! The CPU says whether it has tiles and products of bfloat16 in them. Linux must be able to keep their 8
+//! KiB of state, and gives it only to processes that ask (`arch_prctl`, since 5.16). The permission holds
+//! for all threads, present and future, and their stacks for signals must have space for that state. So
+//! it is requested when the first product wants tiles, and not by other kernels.
 
 #![allow(unsafe_code)]
 

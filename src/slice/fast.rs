@@ -13,11 +13,11 @@
 //! zero become is computed by the rounding core ([`Edges`]), so that policies are defined in one
 //! place.
 //!
-//! Not served, and left to [`grid`](super::grid) or to the definition: formats without zero
-//! (E8M0) or without subnormal numbers though with a significand field, those that reach below
-//! binary32's normal numbers or beyond its largest, stochastic rounding of variant C, of 32 bits,
-//! or of 31 bits in variant B, and the readings of subnormal operands that only PyTorch's and
-//! ml_dtypes' conversions to E8M0 and one matrix unit have.
+//! All else is left to [`grid`](super::grid) or to the definition. That is formats without zero
+//! (E8M0), those with a significand field but no subnormal numbers, and those that reach below
+//! binary32's normal numbers or beyond its largest. Of the modes it is stochastic rounding of
+//! variant C, of 32 bits, or of 31 bits in variant B. It is also the readings of subnormal operands
+//! that only PyTorch's and ml_dtypes' conversions to E8M0 and one matrix unit have.
 
 mod edges;
 mod nearest;
@@ -99,8 +99,8 @@ struct Lattice {
     places: u32,
     /// The smallest normal value `2^emin`, as bits.
     normal: u32,
-    /// What is between the exponent field of a number and that of its code, in place; one less than
-    /// the exponent field of `normal`, so that the hidden bit makes the first binade.
+    /// The difference between the exponent field of a number and that of its code, in place. It is
+    /// one less than the exponent field of `normal`, so that the hidden bit adds the first binade.
     rebias: u32,
     /// One unit of the last place of the lowest binade, `2^(emin - M)`.
     unit: f32,

@@ -23,8 +23,8 @@ const LARGE: usize = 32 << 20;
 
 /// Elements between two looks ahead, and to what is near. Where the input is four times the output,
 /// there are half as many. Then f32 to codes of a byte, 2^24 numbers, ran at 3.05 to 3.11 Gelem/s
-/// instead of 2.91 to 3.04 (1.04 times as fast in each of four comparisons), and with a quarter as
-/// many at 2.5.
+/// instead of 2.91 to 3.04, 1.04 times as fast in each of four comparisons. With a quarter as many
+/// it ran at 2.5.
 const STEP: usize = 256;
 
 /// Bytes of input to what is far.
@@ -44,9 +44,9 @@ pub(crate) enum Traffic {
 
 impl Traffic {
     /// For the whole of input and output. Work that is not `light` writes through the caches: it
-    /// takes long enough for their traffic, and bursts of writes past them would only add to it
-    /// (`cargo bench --bench bulk`, e4m3@rtz of 2^24 numbers: 1.40 against 1.32 Gelem/s). Nor do
-    /// results of one byte pay where a store is less than a line.
+    /// takes long enough for their traffic, and bursts of writes past them would only add to it.
+    /// Measured by `cargo bench --bench bulk`, e4m3@rtz of 2^24 numbers: 1.40 against 1.32 Gelem/s.
+    /// Nor do results of one byte pay where a store is less than a line.
     pub(crate) fn of<A, B>(x: &[A], out: &[B], light: bool) -> Self {
         let pays = size_of::<B>() >= 2 || crate::simd::level() >= crate::simd::Level::Avx512;
         Self::of_bytes(size_of_val(x) + size_of_val(out), light && pays)

@@ -6,12 +6,13 @@
 //! `f64` numbers are not, and rounding them twice is the field's classic error. So the first
 //! rounding is *to odd*: a number between two neighbouring `f32` numbers becomes the one whose last
 //! bit is 1. Compared with any `f32` number whose last bit is 0, it gives the same answer as the number
-//! itself (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums: proved algorithms using
-//! rounding to odd", IEEE Transactions on Computers 57, 2008). If the target leaves two bits at either
-//! end, a conversion compares its operand with such numbers alone. These are the target's values, the
-//! midpoints between them, and with N random bits the points that divide the gaps into `2^(N+1)` parts.
-//! Where it does not (`e8m22`, `f32`, 17 random bits on `e5m2`), the definition decides. It also decides
-//! for chunks with a finite number from `2^128` on, whose size `f32` cannot hold.
+//! itself. This is by Boldo and Melquiond, "Emulation of FMA and correctly rounded sums: proved
+//! algorithms using rounding to odd", IEEE Transactions on Computers 57, 2008. If the target leaves two
+//! bits at either end, a conversion compares its operand with such numbers alone. These are the target's
+//! values, the midpoints between them, and with N random bits the points that divide the gaps into
+//! `2^(N+1)` parts. Where it does not (`e8m22`, `f32`, 17 random bits on `e5m2`), the definition
+//! decides. It also decides for chunks with a finite number from `2^128` on, whose size `f32` cannot
+//! hold.
 
 use super::chunks::{divided, divided_in_place, spans};
 use super::decode::{Decoder, canonical_f32, widen};

@@ -1,10 +1,10 @@
 //! The [figures](crate::block::Statistics) of a matrix, gathered by the pass that makes its codes.
 //!
 //! That pass knows an element, its image and its block's scale at once, so nothing is read twice. It
-//! is written for what is quantized often: elements rounded to nearest or stochastically in one of the
-//! ways of [`Places`](crate::block::kernel::Places), in blocks that are single columns, of a multiple
-//! of 16 columns or as wide as the matrix. For all else [`Blocks::plan`] is none, and the figures are
-//! found afterwards, from the tensor.
+//! serves what is quantized often: elements rounded to nearest or stochastically, as
+//! [`Places`](crate::block::kernel::Places) can. Blocks are single columns, a multiple of 16 columns
+//! or as wide as the matrix. For all else [`Blocks::plan`] is none, and the figures are found
+//! afterwards, from the tensor.
 
 use alloc::vec::Vec;
 use core::marker::PhantomData;

@@ -52,8 +52,9 @@ pub(crate) struct Places {
 impl Places {
     /// `None` unless all of this holds, which it does for every format named in MX and NVFP4:
     ///
-    /// * the grid is regular: a zero, subnormals and at least one bit of significand, so that the
-    ///   parity of a code is that of the multiple; signed; values of `f32` throughout;
+    /// * the grid is regular: it has a zero, subnormals and at least one bit of significand, so
+    ///   that the parity of a code is that of the multiple. It is signed, and all its values are
+    ///   `f32` values;
     /// * `c` does not overflow: `emax + 23 - M <= 127`, and `2^emin` is a normal number;
     /// * what a product with a factor can lose to underflow is far less than half a unit: `emin - M`
     ///   is at least -100, which the random bits of a stochastic mode do not undercut either;
@@ -226,8 +227,8 @@ impl Mode for Random {
 //
 // Multiplying by powers of two changes no rounding here (nothing is subnormal), so that the sum is
 // `m + u/2`, rounded once, and cut to a multiple of `u`. The logarithm is one too high for a few
-// numbers below a power of two, for which `u` is then twice as large; those round up to that power
-// under either `u`, so only cutting without 1/2 has to ask.
+// numbers below a power of two, for which `u` is then twice as large. Those round up to that power
+// under either `u`, so only cutting without 1/2 has to check.
 
 /// To nearest, ties away from zero: microxcaling's `nearest`.
 pub(crate) struct HalfAway;

@@ -11,8 +11,8 @@ const LIMITS: (f64, f64) = (f32::from_bits(0x7F00_0000) as f64, f32::MIN_POSITIV
 /// `x / scale` to 24 bits, rounded to odd: cut, and the last bit set if anything was lost. Rounding
 /// that to two bits fewer, in any mode, is rounding the quotient itself.
 ///
-/// The quotient in binary64 decides: one of two numbers of 24 bits is not as near a number of 24 bits as
-/// 2^-53 of it unless it equals it, since their difference times `scale` has 48 bits. Magnitudes are
+/// The quotient in binary64 decides. The exact quotient either is a number of 24 bits or differs from
+/// each by more than 2^-53 of it, since their difference times `scale` has 48 bits. Magnitudes are
 /// brought to `2^-126..=2^127`, 0 apart.
 #[inline(always)]
 fn quotient(x: f32, scale: f32) -> f32 {

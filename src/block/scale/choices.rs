@@ -28,9 +28,9 @@ pub enum RoundUp {
     #[default]
     Exact,
     /// From the binary32 product `amax * (1 / max)`. Where it underflows, the bits lost can hide that
-    /// `amax / max` is above a power of two. Where it is a normal number, the same for the `max` of
-    /// every floating format of MX; of `int8`, 127/64, the product of the number next above
-    /// `max 2^k` rounds to `2^k`, which is one too low.
+    /// `amax / max` is above a power of two. Where it is a normal number, it is as
+    /// [`Exact`](Self::Exact) for the `max` of every floating format of MX. For that of `int8`,
+    /// 127/64, the product of the number next above `max 2^k` rounds to `2^k`, which is one too low.
     Reciprocal,
     /// `ceil` of the binary32 number nearest `log2(amax / max)`: one too low just above most powers
     /// of two (torchao 0.18).

@@ -3,8 +3,8 @@
 //!
 //! Just below `2^k` the exact logarithm lies within half a place of `k` and rounds to it. With `2^t`
 //! the binade of the numbers next to `k`, that is so for `x = 2^k (1 - j 2^-24)` and
-//! `j <= 2^t ln 2`; just above, for `x = 2^k (1 + j 2^-23)` and `j <= 2^(t-1) ln 2`. (The terms of
-//! second order move these bounds by less than 10^-5, and no bound is that near an integer.) So
+//! `j <= 2^t ln 2`; just above, for `x = 2^k (1 + j 2^-23)` and `j <= 2^(t-1) ln 2`. The terms of
+//! second order move these bounds by less than 10^-5, and no bound is that near an integer. So
 //! `floor` is one too high below `2^k` for all k from -126 to 127 but -1, 0, 1 and 2. PyTorch's
 //! `log2` on the CPU agrees within 120 places of every power of two.
 

@@ -1,8 +1,9 @@
 //! Whose block scales: each profile a name for a set of [`Choices`].
 //!
 //! Text: `ocp microxcaling microxcaling-flush microxcaling-torch microxcaling-torch-flush torchao
-//! torchao-0.18 te te-2.13`, as the suffix `@torchao` of a block format. `docs/blocks.md` tables what each
-//! makes of zeros, infinities, NaN and extremes.
+//! torchao-0.18 te te-2.13`, as the suffix `@torchao` of a block format. [`Choices`] are what they differ
+//! in. The repository's `docs/blocks.md` has tables of what each computes for zeros, infinities, NaN and
+//! extremes.
 
 use core::fmt;
 use core::str::FromStr;

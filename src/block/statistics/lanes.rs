@@ -1,8 +1,8 @@
 //! The figures of pieces of rows: sixteen lanes, each of every sixteenth element of a piece.
 //!
-//! A piece is [summed](Statistics) in binary32 where nothing in it can overflow or be lost to
-//! underflow, which the bits of its largest magnitudes show afterwards, and else again, in
-//! binary64. The former has no branch, and serves both numbers that stand next to their images and
+//! A piece is [summed](Statistics) in binary32. The bits of its largest magnitudes then show
+//! whether anything could overflow or be lost to underflow; if so, it is summed again in binary64.
+//! The former has no branch, and serves both numbers that stand next to their images and
 //! [elements](crate::block::kernel::codes_and_statistics) that are just being rounded.
 
 use super::{PIECE, Statistics};

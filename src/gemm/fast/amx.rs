@@ -1,10 +1,9 @@
 //! The matrix tiles of x86-64 (AMX): 32 x 32 sums at a time, in four tiles of 16 x 16.
 //!
 //! `tdpbf16ps` multiplies a tile of 16 rows of 32 bfloat16 numbers by one of 16 pairs of rows. For
-//! every sum it computes a chain of fused multiply-adds over the even positions and one over the
-//! odd ones, both from +0, then their sum, then the sum of that and the accumulator. That is one
-//! block of the order of [`fast`](super), except that it takes subnormal numbers as zero and writes
-//! zero for them.
+//! every sum there is a chain of fused multiply-adds over the even positions and one over the odd
+//! ones, both from +0. Their sum is added to the accumulator. That is one block of the order of
+//! [`fast`](super), except that it takes subnormal numbers as zero and writes zero for them.
 
 #![allow(unsafe_code)]
 

@@ -2,8 +2,8 @@
 //! Cooper Lake, Sapphire Rapids and later), for CPUs without matrix tiles.
 //!
 //! `vdpbf16ps` adds two products to each of 16 sums, by two fused multiply-adds, each rounded to nearest
-//! even: first the numbers in the high halves of words, then those in the low ones. Like the tiles it
-//! takes subnormal numbers as zero and writes zero for them. So one instruction does two steps of a
+//! even. The numbers in the high halves of words come first, then those in the low ones. Like the tiles
+//! it takes subnormal numbers as zero and writes zero for them. So one instruction does two steps of a
 //! chain of [`fast`](super), if its pairs are neighbours in the *chain*, which are two apart along the
 //! sum. Panels are [packed so](super::bf16::PairOrder).
 

@@ -2,8 +2,8 @@
 //!
 //! A *panel* is [`LANES`] rows of the left operand or columns of the right one, cut along the sum into
 //! *blocks* of [`BLOCK`] and *slabs* of [`SLAB`]. What is missing at the edges is zero. A block of
-//! bfloat16 is two AMX tiles, 16 lanes each. A left tile has a line of 32 numbers for each lane, a
-//! right one a line for each pair of neighbours along the sum, with that pair of all 16 lanes. Dot
+//! bfloat16 is two AMX tiles, 16 lanes each. A left tile has a line of 32 numbers for each lane. A
+//! right one has a line for each pair of neighbours along the sum, with that pair of all 16 lanes. Dot
 //! products want other [pairs](super::bf16::PairOrder) at the same places. A block of binary32 is
 //! 32 x 32 numbers, lane by lane (left) or position by position (right). Everything is a whole number
 //! of 64-byte lines.

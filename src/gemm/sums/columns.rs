@@ -3,11 +3,11 @@
 //!
 //! A product of two such numbers is a binary64 number, a sum of two numbers may not be one. It is
 //! rounded *to odd* then: a number between two neighbours becomes the one whose last bit is 1. Any
-//! rounding to at most 51 bits takes that for the number itself (Boldo and Melquiond, "Emulation of FMA
-//! and correctly rounded sums: proved algorithms using rounding to odd", IEEE Transactions on Computers
-//! 57, 2008). The error of a rounded sum, by which that is decided, is Knuth's TwoSum. The second
-//! rounding is [`Converter`]'s, of many sums at once. The plain form is the definition, and tests
-//! compare the two.
+//! rounding to at most 51 bits takes that for the number itself. This is by Boldo and Melquiond,
+//! "Emulation of FMA and correctly rounded sums: proved algorithms using rounding to odd", IEEE
+//! Transactions on Computers 57, 2008. The error of a rounded sum, by which that is decided, is Knuth's
+//! TwoSum. The second rounding is [`Converter`]'s, of many sums at once. The plain form is the
+//! definition, and tests compare the two.
 
 use alloc::boxed::Box;
 use alloc::vec;

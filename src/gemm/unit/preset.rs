@@ -4,8 +4,8 @@
 //! github.com/microsoft/MMA-Sim) and from Khattak and Mikaitis (arXiv 2512.07004,
 //! github.com/north-numerical-computing/MATLAB-tensor-core), Volta's also from Fasi, Higham, Mikaitis and
 //! Pranesh (PeerJ Computer Science 7:e330, 2021). Hopper's are those that reproduce every element of
-//! the recordings of an H200 in `tests/data/h200`. `docs/units.md` lists all of them and says what
-//! the sources leave open.
+//! the recordings of an H200 in `tests/data/h200`. The repository's `docs/units.md` lists all of them and
+//! says what the sources leave open.
 
 use super::input::Input;
 use super::parameters::{Nan, Parameters, StepOrder, Subnormals};

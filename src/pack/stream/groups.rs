@@ -1,10 +1,10 @@
 //! Codes of any width, eight at a time.
 //!
-//! Within a 64-bit word of eight bytes (or each of two words of four 16-bit codes) neighbours are
-//! joined in steps, each halving the number of fields; the `w` bytes that result are stored as one
-//! word of 8 bytes (or two), whose surplus the next group overwrites. So the last groups, where that would
-//! exceed the slice, are left over. The words are made a few dozen at a time in a buffer: without
-//! the overlapping stores between them, the compiler vectorizes the steps.
+//! Within a 64-bit word of eight bytes (or each of two words of four 16-bit codes) neighbours are joined
+//! in steps, each halving the number of fields. The `w` bytes that result are stored as one word of 8
+//! bytes (or two), whose surplus the next group overwrites. So the last groups, where that would exceed
+//! the slice, are left over. The words are made a few dozen at a time in a buffer: without the overlapping
+//! stores between them, the compiler vectorizes the steps.
 
 use crate::simd::kernel;
 

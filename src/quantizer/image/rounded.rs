@@ -17,8 +17,8 @@ use crate::random::Philox;
 use crate::round::Rounding;
 use crate::slice::{Converter, View, ViewMut};
 
-/// The largest magnitude of a matrix after a cast, where the matrix shows it without being cast: the cast
-/// keeps the order of magnitudes, whatever their signs, and all are finite before and after.
+/// The largest magnitude of a matrix after a cast, where it is found without casting the matrix. The cast
+/// must keep the order of magnitudes, whatever their signs, and all must be finite before and after.
 fn largest_after(cast: Option<Cast>, x: View<'_, f32>) -> Option<f32> {
     use Rounding::{AwayFromZero, TiesToAway, TiesToEven, TiesToZero, ToOdd, TowardZero};
     let finite = |amax: f32| amax.is_finite().then_some(amax);

@@ -9,8 +9,9 @@
 //!   every class of special values.
 //! * *Fixed*: a two's complement integer times a power of two.
 //!
-//! Not served are formats with an unusual bias that reach to the ends of binary32: to normal numbers
-//! below `2^-126` other than the smallest one, and subnormal ones whose binade would be `2^128`.
+//! Not served are formats whose unusual bias brings them to the ends of binary32. These have normal
+//! numbers below `2^-126` other than the smallest one, or subnormal ones whose binade would be
+//! `2^128`.
 
 use crate::format::{Format, Sign, Specials, low_bits};
 use crate::minifloat::Bits;

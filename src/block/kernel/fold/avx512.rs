@@ -1,9 +1,9 @@
 //! Maxima of sixteen blocks at a time with AVX-512.
 //!
-//! Sixteen vectors, one a block, become one vector of maxima in four steps, each of which puts two
-//! vectors next to each other and takes the larger one of what met: fifteen pairs of shuffles, where a
-//! reduction a block would take sixty-four. The compiler finds nothing like it. On one core of a
-//! Sapphire Rapids class Xeon the scalar body takes about twice as long.
+//! Sixteen vectors, one a block, become one vector of maxima in four steps. Each step puts two vectors
+//! next to each other and takes the larger of the numbers that meet. That is fifteen pairs of
+//! shuffles, where one reduction for each block would take sixty-four. The compiler finds nothing like
+//! it. On one core of a Sapphire Rapids class Xeon the scalar body takes about twice as long.
 
 #![allow(unsafe_code)]
 
