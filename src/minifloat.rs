@@ -2,10 +2,10 @@
 //!
 //! [`Minifloat<F>`] is the code itself and nothing more (`repr(transparent)`), with the interface
 //! of `f32`: conversions, classification, comparison by value, operators, functions. It is defined
-//! by [`Format`] and [`math::Context`](crate::math::Context) alone; where this module computes in
-//! another way, with the machine's `f32` and `f64`, it is because the result is the same, and
-//! tests compare them code by code. Every result is the exact one, rounded once
-//! ([`Minifloat::RULES`]); [`Minifloat::with_rules`] takes other rules and returns flags.
+//! by [`Format`] and [`math::Context`](crate::math::Context) alone. Where this module computes with
+//! the machine's `f32` and `f64` instead, the result is the same, and tests compare them code by
+//! code. Every result is the exact one, rounded once ([`Minifloat::RULES`]);
+//! [`Minifloat::with_rules`] takes other rules and returns flags.
 //!
 //! | | |
 //! |---|---|
@@ -21,8 +21,8 @@
 //! NaN, `Neg` and `Signed` with a sign, `Zero` with a zero, `Float` with all that binary32 has.
 //!
 //! The marker `F` is [`ExMy<E, M, S>`](ExMy) for every valid signed shape of up to 16 bits and a
-//! few wider ones, a marker such as [`E8M0Format`], or
-//! a type made with [`define_format!`](crate::define_format!).
+//! few wider ones. Others are markers such as [`E8M0Format`] and types made with
+//! [`define_format!`](crate::define_format!).
 
 #![forbid(unsafe_code)]
 

@@ -1,9 +1,9 @@
 //! Sums of exact numbers whatever the distance of their exponents: the integers behind `add`,
 //! `fma` and `faa`.
 //!
-//! Within 123 bits the sum is exact. Farther apart the larger number fills the word and what the
-//! smaller one has below it becomes the sticky part; where the signs differ, one unit is borrowed
-//! first, for the sticky part points away from zero.
+//! Within 123 bits the sum is exact. Farther apart the larger number fills the word, and what the
+//! smaller one has below it becomes the sticky part. Where the signs differ, one unit is borrowed
+//! first, since the sticky part points away from zero.
 
 use crate::round::Exact;
 

@@ -53,8 +53,9 @@ pub(crate) fn run_end(from: Format, first: u64, last: u64, same: impl Fn(u64) ->
     good
 }
 
-/// The last code of the region that `code` lies in: zero (or what stands in its place), the finite
-/// numbers of one sign, infinity, the NaNs of one sign without or with the quiet bit.
+/// The last code of the region that `code` lies in. Regions are zero (or what stands in its place),
+/// the finite numbers of one sign, infinity, and the NaNs of one sign without or with the quiet
+/// bit.
 fn region_end(format: Format, code: u64) -> u64 {
     let magnitude = code & format.magnitude_mask();
     let sign = code - magnitude;

@@ -20,9 +20,9 @@
 //! 1. `special`: NaN, infinities, zeros, ends of domains, and all arguments with a rational result,
 //!    by theorem.
 //! 2. `near`: results that differ from a known number by less than the target can see.
-//! 3. Otherwise the result is irrational, and an enclosure of 64 bits is computed; if its bounds
-//!    do not agree in all bits that the target decides by, one of 128, 256 and 512 bits (Ziv, ACM
-//!    TOMS 17, 1991). Those bits and a sticky one are an exact result to
+//! 3. Otherwise the result is irrational, and an enclosure of 64 bits is computed. If its bounds do
+//!    not agree in all bits that the target decides by, one of 128, 256 and 512 bits follows (Ziv,
+//!    ACM TOMS 17, 1991). Those bits and a sticky one are an exact result to
 //!    [`Format::round_by`](crate::format::Format::round_by), for every mode at once.
 //!
 //! Every enclosure is made of operations on balls (`ball`), which count their own errors, and of
@@ -34,8 +34,9 @@
 //! A result is never guessed: an undecided one is [`Unsupported::Undecided`]. Every number of up to
 //! 16 significant bits between `2^-160` and `2^160` has been tried with every function of one
 //! operand and every target: none is undecided. So a function never fails for operands of a format
-//! of up to 16 bits whose values lie there, as those of up to 8 exponent bits with the usual bias
-//! do. Pairs have been tried up to 12 significant bits (`docs/hardest-cases.md`).
+//! of up to 16 bits whose values lie there. With the usual bias, formats of up to 8 exponent bits
+//! are such. Pairs have been tried up to 12 significant bits. The repository's
+//! `docs/hardest-cases.md` has the runs and the hardest operands.
 
 mod ball;
 mod circular;
@@ -63,8 +64,8 @@ use ball::Ball;
 use number::Number;
 use special::Case;
 
-/// Bits that the smallest enclosure, of 64 bits, is tried for: it loses up to 12 to errors, and to
-/// cancellation what its argument has of it, and an attempt in vain costs time.
+/// Up to so many bits the smallest enclosure, of 64 bits, is tried first. It loses up to 12 to
+/// errors and more to cancellation in its argument, and an attempt in vain costs time.
 const NARROW: u32 = 40;
 
 impl Context {

@@ -1,8 +1,8 @@
 //! Minimum, maximum and clamp (IEEE 754-2019, 9.6; P3109 Interim Report 4.0).
 //!
-//! Three choices make the families: what is compared (the values or their magnitudes), what NaN
-//! does (it wins, or numbers do), and, for P3109's finite ones, that finite numbers go before
-//! infinities. Everywhere -0 is below +0. The operand chosen is converted to the result's format.
+//! The families differ in two choices: what is compared (values or magnitudes), and whether NaN
+//! wins or numbers do. In P3109's finite ones, finite numbers also win over infinities. Everywhere
+//! -0 is below +0. The operand chosen is converted to the result's format.
 
 use core::cmp::Ordering;
 

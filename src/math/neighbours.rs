@@ -73,8 +73,8 @@ impl Context {
     }
 }
 
-/// The place of a finite code among the values of its format: zero at 0, or, where there is none,
-/// the smallest positive value at 0 and the smallest negative one at -1.
+/// The place of a finite code among the values of its format. Zero is at 0. Where there is none,
+/// the smallest positive value is at 0 and the smallest negative one at -1.
 const fn place(x: Operand) -> i128 {
     let code = x.code & low_bits(x.format.bits());
     let magnitude = code & x.format.magnitude_mask();

@@ -11,12 +11,13 @@
 //!   only happens below `2^(L-1)`, where the result is zero: rounding is monotone, and `2^(L-1)`
 //!   itself is the tie that goes to zero.
 //! * A quotient `a / b` that is not a midpoint of two numbers here differs from every midpoint, of
-//!   at most `P + 1` bits, by more than `2^-(2P + 1)` of itself, for `b` times the difference is an
-//!   integer in fit units; rounding to `p` bits errs by at most `2^-p` of it and leaves it on its
-//!   side. Between subnormals the difference is more than `2^(L-1-P)`, and the error at most
+//!   at most `P + 1` bits, by more than `2^-(2P + 1)` of itself. For `b` times the difference is an
+//!   integer in suitable units. Rounding to `p` bits errs by at most `2^-p` of it and leaves it on
+//!   its side. Between subnormals the difference is more than `2^(L-1-P)`, and the error at most
 //!   `2^(l-1)`: hence `l <= L - P`. Square roots are never subnormal.
-//! * In `mul_add` the sum of the exact product is rounded to odd (Boldo and Melquiond 2008): the
-//!   rounding error is found exactly (Knuth's TwoSum), and if there is one the last bit is made 1.
+//! * In `mul_add` the sum of the exact product is rounded to odd (Boldo and Melquiond 2008). The
+//!   rounding error is found exactly (Knuth's TwoSum), and if there is one the last bit is set
+//!   to 1.
 
 use core::hint::select_unpredictable;
 use core::iter::{Product, Sum};
@@ -295,8 +296,8 @@ impl<F: FloatFormat> Minifloat<F> {
     }
 }
 
-/// `x + y`, of which `sum` is the rounded value, to odd instead: the bits of an inexact sum end in
-/// 1, in the neighbour that encloses the exact sum together with `sum`. Infinities stay.
+/// `x + y`, of which `sum` is the rounded value, to odd instead. An inexact sum becomes whichever
+/// ends in 1 of `sum` and the neighbour on the other side of the exact sum. Infinities stay.
 #[inline(always)]
 fn to_odd(x: f64, y: f64, sum: f64) -> f64 {
     // Knuth's TwoSum: `error` is exact, as there is no overflow.

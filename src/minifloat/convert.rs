@@ -15,9 +15,9 @@ impl<F: FloatFormat> Minifloat<F> {
     pub(super) const BY64: By64 = By64::of(F::FORMAT);
     const SMALL: bool = F::FORMAT.bits() <= 8 && F::FORMAT.is_exact_in_f32();
 
-    /// The rules of the operators: to nearest even, the format's natural overflow, NaN results
-    /// always the canonical one, and the tables of special cases of IEEE P3109 for its formats, of
-    /// IEEE 754-2019 for all others.
+    /// The rules of the operators: to nearest even, with the format's natural overflow and the
+    /// canonical NaN. Tables of special cases are those of IEEE P3109 for its formats, of IEEE
+    /// 754-2019 for all others.
     pub const RULES: Rules = Rules {
         nan: NanRules { keep_sign: false, ..NanRules::CANONICAL },
         standard: match F::FORMAT.specials() {

@@ -1,16 +1,16 @@
 //! Conversions by a handful of integer operations, for the formats that lie inside `f32` or `f64`.
 //!
-//! [`Format::encode_by`](crate::format::Format::encode_by) is the definition; what is here gives
-//! the same codes (tests hold the two together: every boundary input of every shape, and all 2^32
-//! binary32 inputs of six formats) for one mode, nearest even, with natural overflow. Everything
-//! about the format is a constant, computed by asking the definition, and the code has no
-//! branches, so that loops over it become vector code.
+//! [`Format::encode_by`](crate::format::Format::encode_by) is the definition. This module gives the
+//! same codes for one mode, nearest even, with natural overflow. Tests compare the two on every
+//! boundary input of every shape, and on all 2^32 binary32 inputs of six formats. Everything about
+//! the format is a constant, computed by the definition, and the code has no branches, so that
+//! loops over it become vector code.
 //!
-//! * Where the target's place is relative (normal results): cut the lower bits off the wider
-//!   encoding, after adding just under half of them, or half if the kept part is odd. A carry out
-//!   of the significand is the next exponent, as it should be.
-//! * Where the place is absolute (subnormal results): add a power of two whose own last place is
-//!   the target's, and let the machine's adder round, to nearest even as it does in Rust.
+//! * Where the target's place is relative (normal results), just under half of the lower bits of
+//!   the wider encoding is added, or half if the kept part is odd. Then they are cut off. A carry
+//!   out of the significand is the next exponent, as it should be.
+//! * Where the place is absolute (subnormal results), a power of two whose last place is the
+//!   target's is added. The machine's adder rounds, to nearest even as always in Rust.
 //! * Reading back shifts the code up; a subnormal's missing hidden bit is put there and subtracted
 //!   again, exactly. Formats of up to 8 bits read a table.
 

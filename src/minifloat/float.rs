@@ -2,8 +2,8 @@
 //! IEEE's special values, one, an epsilon, normal numbers, exponents that fit `integer_decode`'s
 //! `i16`; `Float` also needs the functions.
 //!
-//! Formats without an infinity, E4M3 and E2M1 among them, have none of these three: generic code that asks
-//! for `num_traits::Float` takes E5M2, F16 or bfloat16, and code that asks for `Num` and `Signed` takes all.
+//! Formats without an infinity, E4M3 and E2M1 among them, have none of these three. Generic code over
+//! `num_traits::Float` takes E5M2, F16 or bfloat16, and code over `Num` and `Signed` takes all.
 
 use num_traits::float::{FloatConst, FloatCore};
 

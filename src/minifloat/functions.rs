@@ -143,9 +143,9 @@ impl<F: FloatFormat<Elementary = Yes>> Minifloat<F> {
         }
     }
 
-    /// The result, if a number of binary64 near the exact one decides how it is rounded: if both ends
-    /// of the interval in which the exact one lies have the same code (Ziv 1991). Ties, around which
-    /// they never have, are left to the integers.
+    /// The result, if a number of binary64 near the exact one decides how it is rounded. It does if
+    /// both ends of the interval in which the exact one lies have the same code (Ziv 1991). Around
+    /// ties they never have; these are left to the integers.
     #[inline(always)]
     fn decided(self, quick: Quick) -> Option<Self> {
         if F::FORMAT.bits() <= 8 {

@@ -1,8 +1,8 @@
 //! The comparison traits of the crate `approx`, with its conventions for `f32`.
 //!
 //! Equal numbers are close, infinities too, whatever the tolerance; NaN is close to nothing.
-//! Distances are not taken between roundings to `f64`, which some formats exceed: the exact one is
-//! rounded once, upwards, and the numbers are scaled before where a relative one is asked for.
+//! Distances are not those of numbers rounded to `f64`, which some formats exceed. The exact
+//! distance is rounded once, upwards. For a relative one the numbers are scaled first.
 
 use approx::{AbsDiffEq, RelativeEq, UlpsEq};
 

@@ -1,9 +1,9 @@
 //! Powers, and what follows from a power or a logarithm: `powf`, `powi`, `cbrt`, `log10`, `log`.
 //!
 //! These are not among the functions of IEEE P3109 and not in
-//! [`math::elementary`](crate::math::elementary). They are taken from correctly rounded binary64
-//! logarithms and exponentials: powers that are numbers of the format or lie halfway between two
-//! are found exactly, all others are rounded from a value whose error is below `2^-43` of it. Cube
+//! [`math::elementary`](crate::math::elementary). They are computed from correctly rounded binary64
+//! logarithms and exponentials. Powers that are numbers of the format or lie halfway between two
+//! are found exactly. All others are rounded from a value whose error is below `2^-43` of it. Cube
 //! roots are decided by integers.
 
 use super::{FloatFormat, Minifloat, Yes};
@@ -122,8 +122,8 @@ impl<F: FloatFormat<Elementary = Yes>> Minifloat<F> {
         }
     }
 
-    /// The power of the magnitude where it is a number that could be a result or a tie: of an
-    /// integer exponent, or a fraction whose denominator is the degree of an exact root.
+    /// The power of the magnitude where it is a number that could be a result or a tie. The
+    /// exponent is then an integer, or a fraction whose denominator is the degree of an exact root.
     fn exact_power(self, mut n: f64) -> Option<Odd> {
         let mut x = Odd::of(self.value())?;
         while n % 1.0 != 0.0 {
@@ -195,9 +195,9 @@ impl<F: FloatFormat<Elementary = Yes>> Minifloat<F> {
         }
     }
 
-    /// The logarithm to any base, `log2(self) / log2(base)` in binary64, and so with the special
-    /// values of [`f32::log`], in all formats: to a base below 1 the logarithm falls, to bases 0
-    /// and infinity it is zero, to base 1 infinite.
+    /// The logarithm to any base, `log2(self) / log2(base)` in binary64. So special values are
+    /// those of [`f32::log`], in all formats: to a base below 1 the logarithm falls, to bases 0 and
+    /// infinity it is zero, to base 1 infinite.
     ///
     /// ```
     /// use exmy::minifloat::F16;

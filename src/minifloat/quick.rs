@@ -1,7 +1,7 @@
 //! Elementary functions in binary64 with a bound on their error, to decide most roundings at once.
 //!
-//! Formats of up to 16 bits look at some 12 bits of a result, so 45 good ones decide all but one
-//! in billions of random numbers; the rest goes to the integers
+//! Formats of up to 16 bits look at some 12 bits of a result, so 45 good ones decide all but one in
+//! billions of random numbers. The rest goes to the integers
 //! ([`elementary`](crate::math::elementary)), which are the definition. Only `+ - *` of binary64
 //! are used, so the bits are the same everywhere.
 
@@ -25,9 +25,9 @@ pub(super) enum Quick {
 impl Quick {
     /// The function of a number of up to 24 significant bits; not of NaN.
     ///
-    /// Numbers beyond 600, infinities too, are read as 600: of the formats that have elementary
-    /// functions the results end at `2^160`, and rounding to nearest even takes all that lies
-    /// beyond to one result, and all below `2^-161` to zero.
+    /// Numbers beyond 600, infinities too, are read as 600. Results in the formats that have
+    /// elementary functions end at `2^160`. Rounding to nearest even takes all that lies beyond to
+    /// one result, and all below `2^-161` to zero.
     #[inline(always)]
     pub(super) const fn estimate(self, x: f64) -> Estimate {
         let x = x.clamp(-600.0, 600.0);
@@ -90,8 +90,8 @@ const fn nearest_code(format: Format, x: f64) -> u64 {
 /// `2^(i / 32)`, to nearest.
 const TABLE: &[f64; 32] = &table();
 
-/// `2^(i/32)` for `i` in 0..32 by five square roots, in units of `2^-62`: each is at most one unit
-/// too small, and the products of up to five of them, cut off, stay within 20 units.
+/// `2^(i/32)` for `i` in 0..32 by five square roots, in units of `2^-62`. Each root is at most one
+/// unit too small, and the products of up to five of them, cut off, stay within 20 units.
 const fn table() -> [f64; 32] {
     let mut roots = [0_u64; 5];
     let mut square = 2_u128 << 62;

@@ -1,6 +1,6 @@
 //! Text to a number to bases other than ten, for `Num::from_str_radix` of num-traits.
 //!
-//! A digit of base `2^n` is `n` bits, so text to such a base is an exact number of bits: the first
+//! A digit of base `2^n` is `n` bits, so text to such a base is an exact number of bits. The first
 //! 120 or more are kept, and whether any later one is set. The rounding core does the rest. Other
 //! bases than those and ten are refused.
 

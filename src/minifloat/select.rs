@@ -73,9 +73,9 @@ impl<F: FloatFormat> Minifloat<F> {
 
     /// The least number greater than this one.
     ///
-    /// Of the largest it is infinity, or what the format makes of infinity (NaN in FN, FNUZ and
-    /// finite P3109 formats, itself where every code is a number); of infinity itself, infinity,
-    /// in formats of IEEE P3109 NaN.
+    /// After the largest comes infinity, or what infinity becomes in the format: NaN in FN, FNUZ
+    /// and finite P3109 formats, the largest where every code is a number. After infinity comes
+    /// infinity, in formats of IEEE P3109 NaN.
     ///
     /// ```
     /// use exmy::minifloat::{E2M1, E4M3};

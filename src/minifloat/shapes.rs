@@ -114,11 +114,11 @@ shapes! { u8 Finite: 0 [1] 1 [0] }
 
 /// Declares a format as a type, for shapes and biases that [`ExMy`](crate::minifloat::ExMy) lacks.
 ///
-/// After the name follow the storage integer and the format's textual form in tokens: a shape
-/// `e{E}m{M}`, then optionally `bias`, and `specials` (one of
-/// [`Specials`](crate::format::Specials), IEEE-like where none is named, of `e4m3` too); or a name of the
-/// P3109 family, `binary6p3sf`. What cannot exist, or does not fit the integer, fails to compile. The marker
-/// has `const fn`s: `from_bits_const`, `from_f32_const` and their kin.
+/// After the name follow the storage integer and the format's textual form in tokens. That is a shape
+/// `e{E}m{M}`, then optionally `bias`, and `specials`, one of [`Specials`](crate::format::Specials),
+/// IEEE-like where none is named, of `e4m3` too. Or it is a name of the P3109 family, `binary6p3sf`. What
+/// cannot exist, or does not fit the integer, fails to compile. The marker has `const fn`s:
+/// `from_bits_const`, `from_f32_const` and their kin.
 ///
 /// ```
 /// use exmy::minifloat::Minifloat;

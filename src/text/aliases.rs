@@ -1,8 +1,8 @@
 //! What other projects call the formats of the catalog.
 //!
 //! One spelling (without regard to case) means one format here, whichever project it comes from.
-//! Where projects disagree - AMD's fp8 - or a spelling changed its meaning - E4M3 - it is in [`CLASHES`]: it
-//! is listed next to the format, and read only if it is also a canonical name.
+//! A spelling is in [`CLASHES`] if projects disagree (AMD's fp8) or it changed its meaning (E4M3). It is
+//! then listed next to the format, and read only if it is also a canonical name.
 
 /// What a project calls a format.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

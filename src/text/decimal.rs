@@ -1,12 +1,13 @@
 //! Exact numbers to decimal digits: the shortest that are read back, or all of them.
 //!
 //! A number is held as a fraction `numerator / denominator * 10^k` of two natural numbers with a
-//! quotient of one digit, so that every digit is the quotient and the remainder times ten goes on.
+//! quotient of one digit. So each digit is a quotient, and the remainder times ten is the next
+//! numerator.
 //!
-//! The shortest digits are those of Steele and White (PLDI 1990): the fewest that lie nearer to
-//! the number than to its neighbours in the format, and of these the nearest to the number. Coarse
-//! formats need care that binary64 does not: 8 is nearer to 8 than the equally short 10, which the
-//! usual digit generation prefers for a format whose neighbours are 4 and 16.
+//! The shortest digits are those of Steele and White (PLDI 1990). They are the fewest that lie
+//! nearer to the number than to its neighbours in the format, and of these the nearest to the
+//! number. Coarse formats need care that binary64 does not. In a format where the neighbours of 8
+//! are 4 and 16, the usual digit generation writes 10, though 8 is as short and nearer.
 
 use super::big::Big;
 
@@ -115,8 +116,8 @@ impl<const N: usize> Digits<N> {
     }
 }
 
-/// How far a number may be missed: quarters of its last place down to the middle of the lower
-/// neighbour and up to that of the upper one, the middles included if `inclusive`.
+/// How far digits may miss a number: quarters of its last place down to the middle of the lower
+/// neighbour and up to that of the upper one. The middles are included if `inclusive`.
 #[derive(Clone, Copy)]
 pub(super) struct Margins {
     pub(super) down: u64,

@@ -4,11 +4,11 @@
 //! * P3109: `binary{K}p{P}{s|u}{e|f}`;
 //! * two's complement: `int{K}`, with `b{BIAS}` where the unit is not `2^(2-K)`;
 //! * any other: `[u]e{E}m{M}[b{BIAS}][CLASS][-nosub][-nozero][-onezero]` with the class `-ieee`, `fn`,
-//!   `fnuz`, `finite`, `p3109e` or `p3109f`. Without one, signed formats are IEEE-like - but FN with the
-//!   shape E4M3, as OCP has it, and *finite* with the shapes of MX, E3M2, E2M3 and E2M1, and where a field
-//!   is empty - and unsigned ones FN. The hyphen of `-ieee` may be left out.
-//!   LLVM and ml_dtypes say `fn` of the MX shapes although those have no NaN, so that word means
-//!   finite there, and `fnan` is the one with a NaN.
+//!   `fnuz`, `finite`, `p3109e` or `p3109f`. Without one, unsigned formats are FN and signed ones
+//!   IEEE-like, with two exceptions. The shape E4M3 is FN, as OCP has it. The shapes of MX, E3M2, E2M3 and
+//!   E2M1, and those with an empty field are *finite*. The hyphen of `-ieee` may be left out. LLVM and
+//!   ml_dtypes say `fn` of the MX shapes although those have no NaN, so that word means finite there, and
+//!   `fnan` is the one with a NaN.
 //!
 //! Case does not matter. The names that other projects use are read too, with or without their
 //! module (`torch.float8_e4m3fn`); [`ALIASES`] lists them. `E4M3` alone is OCP's

@@ -2,10 +2,10 @@
 //!
 //! [`Format::display`] writes a code as `f32` writes its own: the fewest digits that
 //! [`Format::parse`] reads back to the same code (to nearest even), of these the nearest. In a
-//! coarse format few digits suffice - 448 is written 450 in E4M3FN, as Rust and NumPy write
-//! 65504 of binary16 as 65500 - so `{:#}` and [`Value`] write the number itself. [`Format::hex`]
-//! and `{:x}` of a [`Value`] write C's hexadecimal floating-point text (`%a`), which is exact and
-//! short for every format.
+//! coarse format few digits suffice: 448 is written 450 in E4M3FN, as Rust and NumPy write 65504 of
+//! binary16 as 65500. So `{:#}` and [`Value`] write the number itself. [`Format::hex`] and `{:x}`
+//! of a [`Value`] write C's hexadecimal floating-point text (`%a`), which is exact and short for
+//! every format.
 //!
 //! Decimal text of a format goes as far as every 16-bit exponent field with its usual bias, about
 //! `10^9900`. Beyond that (biases of one's own), hexadecimal text is written instead.

@@ -1,9 +1,9 @@
 //! Text to a number, rounded once.
 //!
-//! Decimal text of any length is read exactly: enough digits are kept that no value of the format,
-//! no middle between two and no threshold of a stochastic mode can lie between the kept digits and
-//! the next number of as many digits, and whatever is cut off counts as "a little more". The kept
-//! number becomes 127 or 128 bits and a sticky bit, and the rounding core does the rest.
+//! Decimal text of any length is read exactly. Between the kept digits and the next number of as
+//! many digits lies no value of the format, no middle between two and no threshold of a stochastic
+//! mode. Whatever is cut off counts as "a little more". The kept number becomes 127 or 128 bits and
+//! a sticky bit, and the rounding core does the rest.
 
 use core::fmt;
 
@@ -58,8 +58,8 @@ struct Capacity {
 }
 
 /// For formats within `2^-1100..2^1100`. The finest threshold lies 34 binary places below the last
-/// one (32 random bits, and a half): 2^-1134 = 10^-341.4, and an odd multiple of it of 87 bits has
-/// 26 + 1134 log10(5) = 819 digits.
+/// one (32 random bits, and a half): 2^-1134 = 10^-341.4. An odd multiple of it of 87 bits has 26 +
+/// 1134 log10(5) = 819 digits.
 const SMALL: Capacity = Capacity { digits: 850, lowest: -345, highest: 340 };
 /// 850 digits, or the power of five that divides them: 5^(345 + 850) has 2775 bits.
 const SMALL_LIMBS: usize = 92;
@@ -72,9 +72,10 @@ const WIDE_LIMBS: usize = 2415;
 impl Format {
     /// The code of the number a text says, rounded once by `rules`.
     ///
-    /// Read are decimal numbers (`-1`, `.5`, `6.02e23`) of any number of digits, C's hexadecimal
-    /// ones (`0x1.8p-3`; the exponent may be missing), `inf`, `infinity` and `nan`, each with or
-    /// without a sign and in any case. `random` is as of [`round_by`](Self::round_by).
+    /// Decimal numbers (`-1`, `.5`, `6.02e23`) of any number of digits are read, and C's
+    /// hexadecimal ones (`0x1.8p-3`; the exponent may be missing). So are `inf`, `infinity` and
+    /// `nan`. All may have a sign and be in any case. `random` is as of
+    /// [`round_by`](Self::round_by).
     ///
     /// In formats with exponents beyond 33000 (biases of one's own), decimal numbers below 1e-9950
     /// or from 1e9941 on are not read; hexadecimal ones are.

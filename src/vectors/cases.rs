@@ -1,10 +1,10 @@
 //! Test vectors for any operation on any formats.
 //!
 //! The operands are chosen as Berkeley TestFloat chooses them: special exponents times special
-//! significands, every combination of them for every operand, and with each combination the
-//! same with some or all operands replaced by weighted random ones. Conversions also get every
-//! value of the target, every midpoint between two, and the source's neighbours of both. Where
-//! there are not more cases than these, or at most [`ALL_TAKEN`], all are taken.
+//! significands, every combination of them for every operand. Each combination comes again with
+//! some or all operands replaced by weighted random ones. Conversions also get every value of the
+//! target, every midpoint between two, and the source's neighbours of both. Where there are not
+//! more cases than these, or at most [`ALL_TAKEN`], all are taken.
 //!
 //! A case is a function of its number and the seed alone ([`Cases::operands`]), so a file can be
 //! made again, in parts and in any order.

@@ -6,7 +6,8 @@
 //! line N of the input.
 //!
 //! Stochastic modes take their random bits from Philox (the [`STREAM`] of a seed, element = line
-//! number minus 1) or from a second column, so that hardware can be fed the same ones.
+//! number minus 1). Or they read them from a second column, so that hardware can be given the same
+//! ones.
 
 use std::io::{self, Read, Write};
 use std::ops::ControlFlow;

@@ -1,11 +1,11 @@
 //! Words and exact results as people read them.
 //!
-//! A number is shown in decimal - all digits if they are few, else the fewest that the format reads
-//! back as the same code - and exactly as a C hexadecimal float. The result of a sum of products is exact
+//! A number is shown in decimal: all digits if they are few, else the fewest that the format reads back as
+//! the same code. It is shown exactly as a C hexadecimal float. The result of a sum of products is exact
 //! whatever the exponents are: parts too far apart for one integer are shown as a sum. Other operations are
-//! shown to 53 significant bits (45 where binary64's exponents end), with `...` if there is more,
-//! and elementary functions to 64 bits, in decimal as far as those settle the digits. What stands
-//! before `...` is cut, not rounded.
+//! shown to 53 significant bits (45 where binary64's exponents end), with `...` if there is more.
+//! Elementary functions are shown to 64 bits, in decimal as far as those settle the digits. The part before
+//! `...` is cut, not rounded.
 
 use std::fmt::Write;
 

@@ -2,11 +2,11 @@
 //! Berkeley TestFloat 3e writes it.
 //!
 //! TestFloat's names are `F_add`, `F_mulAdd`, `F_roundToInt`, `F_le_quiet`, `F_to_G`, `F_to_i32`,
-//! `ui64_to_F` and so on, and for the operations that round to an integer also
-//! `F_to_i32_r_minMag` (that mode, inexact not raised), `F_to_i32_rx_minMag` (raised),
-//! `F_roundToInt_r_minMag` and `F_roundToInt_x`. Here `F` and `G` are any formats under any of
-//! their names, integers have any width from 1 to 128 bits, and two forms are added for mixed
-//! formats: `F_add_to_G`, and a list of operand formats, `F,G,H_mulAdd_to_I`.
+//! `ui64_to_F` and so on. Operations that round to an integer also have names with a mode:
+//! `F_to_i32_r_minMag` (inexact not raised), `F_to_i32_rx_minMag` (raised), `F_roundToInt_r_minMag`
+//! and `F_roundToInt_x`. Here `F` and `G` are any formats under any of their names, integers have
+//! any width from 1 to 128 bits, and two forms are added for mixed formats: `F_add_to_G`, and a
+//! list of operand formats, `F,G,H_mulAdd_to_I`.
 //!
 //! ```
 //! use exmy::vectors::evaluate::Settings;

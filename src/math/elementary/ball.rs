@@ -1,7 +1,7 @@
 //! A real number known within a bound: a midpoint of `64 N` bits and an error in units of its last
 //! place. The enclosures of the elementary functions are written with these operations alone, so
-//! that every rounding is counted where it happens (midpoint-radius arithmetic, as in Johansson,
-//! "Arb", IEEE TC 2017, on integers of fixed width).
+//! that every rounding is counted where it happens. This is midpoint-radius arithmetic, as in
+//! Johansson, "Arb", IEEE TC 2017, on integers of fixed width.
 //!
 //! What each operation promises: if the operands' real numbers lie within their balls, the result's
 //! real number lies within the result. Quotients and roots of numbers that may be zero are
@@ -22,9 +22,8 @@ pub(super) struct Constant {
 
 /// A real number `x` with `|x - (-1)^negative * mantissa * 2^exponent| <= error * 2^exponent`.
 ///
-/// The mantissa's top bit is set, or the ball is exactly zero, or the mantissa is shorter because a
-/// longer one would have an error above `2^40`: what cancellation leaves of a difference may be no
-/// more than a bound of it.
+/// Usually the mantissa's top bit is set. Else the ball is exactly zero, or a longer mantissa would
+/// have an error above `2^40`: after cancellation a bound may be all that is known of a difference.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ball<const N: usize> {
     pub(super) negative: bool,
@@ -192,9 +191,9 @@ impl<const N: usize> Ball<N> {
 
     /// The square root of a number that is not negative.
     ///
-    /// A relative error `a <= 2^-13` of the radicand is one of at most `a` of the root, whose
-    /// mantissa is below `2^(64 N)`, so `error` units of a mantissa of at least half that become at
-    /// most `2 error`; the root itself is cut.
+    /// A relative error `a <= 2^-13` of the radicand is one of at most `a` of the root. The root's
+    /// mantissa is below `2^(64 N)` and the radicand's at least half that, so `error` units become
+    /// at most `2 error`. The root itself is cut.
     pub(super) fn sqrt(self) -> Self {
         if !self.is_normal() {
             return Self::UNKNOWN;

@@ -25,8 +25,9 @@ pub(super) const LARGEST_UNIT: i32 = 64 * (TWO_OVER_PI.len() as i32 - 8 - 2) + 2
 /// `2^(2-e)` contribute multiples of 4, and of the others `64 (N + 2)` are multiplied with `m`. The
 /// bits after them would add less than `m < 2^64` units of the product's last place, and so does
 /// taking the complement of the fraction for its difference from 1. The mantissa is the `N` words
-/// of the product from bit `offset`, behind the quadrant and zeros: its unit is `2^(128 - offset)`
-/// of the product's, so that those are at most `2^(offset - 64)` of its units, and cutting is one.
+/// of the product from bit `offset`, behind the quadrant and zeros. Its unit is `2^(128 - offset)`
+/// of the product's, so these errors are at most `2^(offset - 64)` of its units. Cutting is one
+/// more.
 pub(super) fn reduce<const N: usize>(x: Number) -> Reduced<N> {
     if x.top() < 0 {
         return Reduced { quadrant: 0, r: x.abs().into() };

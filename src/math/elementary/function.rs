@@ -168,9 +168,9 @@ pub enum Unsupported {
         given: u32,
     },
     /// The result lies so close to a number of the target format, or to the middle between two,
-    /// that 512 bits do not show on which side. No such operand is known; none exists among the
+    /// that 512 bits do not show on which side. No such operand is known. None exists among the
     /// numbers of up to 16 significant bits between `2^-160` and `2^160`, nor, for `atan2`, among
-    /// those of up to 12 (see `docs/hardest-cases.md`).
+    /// those of up to 12.
     Undecided {
         /// The function.
         function: Function,

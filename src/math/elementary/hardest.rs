@@ -1,5 +1,5 @@
 //! The hardest cases: exhaustive runs that show that every enclosure decides, and print the table
-//! of `docs/hardest-cases.md`.
+//! of the repository's `docs/hardest-cases.md`.
 
 extern crate std;
 use std::string::String;
@@ -95,8 +95,8 @@ fn unary() {
     }
 }
 
-/// Widths of significands and largest differences of exponents that are tried as pairs: those of
-/// all formats of up to 16 bits with 8, 7, and 5 or 6 exponent bits, whatever their bias.
+/// Widths of significands and largest differences of exponents that are tried as pairs. They are
+/// those of all formats of up to 16 bits with 8, 7, and 5 or 6 exponent bits, whatever their bias.
 const PAIRS: [(u32, i32); 3] = [(9, 264), (10, 136), (12, 72)];
 
 /// Every angle of `(+-b, a 2^k)` with `a`, `b` and `k` within [`PAIRS`]. About twenty minutes:

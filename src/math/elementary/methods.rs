@@ -88,9 +88,9 @@ methods! {
 
 impl Context {
     /// The angle of the point `(x, y)` in radians, between `-pi` and `pi`, with the sign of `y`. On
-    /// the axes, zeros and infinities count as their limits with their signs; on the diagonals,
-    /// `(+-Inf, +-Inf)` among them, it is an odd multiple of `pi/4` (P3109: no angle for two zeros
-    /// or two infinities).
+    /// the axes, zeros and infinities count as their limits with their signs. On the diagonals,
+    /// `(+-Inf, +-Inf)` among them, it is an odd multiple of `pi/4`. P3109 has no angle for two
+    /// zeros or two infinities.
     ///
     /// # Errors
     /// As [`apply2`](Self::apply2).

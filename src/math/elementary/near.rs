@@ -2,10 +2,10 @@
 //! `tanh x` just below 1. There a result is that number and a sticky part, whatever the width of
 //! an enclosure; the rule of each function is a bound of the relative distance, below `2^-B`.
 //!
-//! The result `c (1 +- d)` with `0 < d < 2^-B`: where `c = u 2^k` with an integer `u` of exactly
-//! `B` bits, it lies within a unit of `c`, so it is `u` or `u - 1` and a part of a unit. `B` is at
-//! least one more than the bits the target decides by, and than those of `c`, so that the first
-//! holds for `u - 1`, too, which may be a bit shorter.
+//! The result is `c (1 +- d)` with `0 < d < 2^-B`, and `c = u 2^k` with an integer `u` of exactly
+//! `B` bits. It lies within a unit of `c`, so it is `u` or `u - 1` and a part of a unit. `B`
+//! exceeds both the number of bits that the target decides by and that of `c`. So `u - 1`, which
+//! may be a bit shorter, has enough bits too.
 
 use super::Function;
 use super::ball::Ball;
@@ -97,10 +97,10 @@ pub(super) fn binary(function: Function, y: Number, x: Number, bits: u32) -> Opt
 
 /// `atan(y / x)` next to a small quotient, `|y / x| < 2^top`: below it by less than its cube.
 ///
-/// The quotient of the significands has at most `bits` bits before the point, so that cut to `bits`
-/// bits it leaves nothing or, `x`'s significand having `w` bits, at least
-/// `2^-w` of a unit. So its atan has the same bits if the difference is smaller than that, and one
-/// unit less if nothing is left and the difference is below a unit.
+/// The quotient of the significands has at most `bits` bits before the point. Cut to `bits` bits,
+/// it leaves nothing, or at least `2^-w` of a unit, where `w` is the width of `x`'s significand. So
+/// its atan has the same bits if the difference is smaller than that, and one unit less if nothing
+/// is left and the difference is below a unit.
 fn beside_quotient(y: Number, x: Number, top: i32, bits: u32) -> Option<Exact> {
     let width = x.width();
     if 2 * top + bits as i32 + width as i32 > 0 {

@@ -71,12 +71,13 @@ pub(super) static ODD: Coefficients<108> = Coefficients::inverse_odd();
 /// * The first omitted term, of index `n`, is below a unit, for `t < 2^-z` and `c_n < 2^-zeros`
 ///   with `z n + zeros >= W`. Each further one is at most 0.62 of the one before, so all omitted
 ///   ones together are below `1 / (1 - 0.62) < 3` units.
-/// * A step of Horner's rule cuts `c_k` and the product, 2 units, passes on at most 0.62 of the
-///   error before it, and adds `e` times a value below 1: altogether at most
+/// * A step of Horner's rule cuts `c_k` and the product, 2 units. It passes on at most 0.62 of the
+///   error before it, and adds `e` times a value below 1. Altogether that is at most
 ///   `(2 + e) / (1 - 0.62) < 6 + 3 e`.
-/// * Alternating, every value lies between 0 and the cut `c_k`, for the product is at most the
-///   value before it, which is at most the cut `c_(k+1) <= c_k`; so no difference is negative.
-///   Otherwise every value is at most `c_0 + c_1 0.35 / (1 - 0.35) < 0.7`, so none overflows.
+/// * If the signs alternate, every value lies between 0 and the cut `c_k`. For the product is at
+///   most the value before it, which is at most the cut `c_(k+1) <= c_k`; so no difference is
+///   negative. Otherwise every value is at most `c_0 + c_1 0.35 / (1 - 0.35) < 0.7`, so none
+///   overflows.
 pub(super) fn sum<const N: usize, const K: usize>(
     u: Ball<N>,
     coefficients: &Coefficients<K>,

@@ -1,10 +1,10 @@
 //! Operands whose results need no approximation: zeros, infinities, the ends of domains, poles, and
 //! the arguments at which a function is rational.
 //!
-//! For IEEE formats the table is that of IEEE 754-2019, 9.2.1 (and C23, Annex F.10, which agrees
-//! and has the signs written out); for P3109 Interim Report 4.0, where `tan_pi` at a pole,
-//! `atan2(0, 0)` and `atan2` of two infinities are NaN and zero has no sign. Softplus is
-//! P3109's alone, `log(1 + e^x)` with its limits.
+//! For IEEE formats the table is that of IEEE 754-2019, 9.2.1 (C23, Annex F.10, agrees and writes
+//! out the signs). For P3109's formats it is that of Interim Report 4.0: `tan_pi` at a pole,
+//! `atan2(0, 0)` and `atan2` of two infinities are NaN, and zero has no sign. Softplus is P3109's
+//! alone, `log(1 + e^x)` with its limits.
 //!
 //! That the rational cases are all here makes the widening of enclosures end. At a dyadic argument
 //! a result is rational nowhere else:
@@ -16,8 +16,8 @@
 //!   irrational, for `2^p = x^q` would contradict unique factorization.
 //! * `sin(pi x)`, `cos(pi x)`, `tan(pi x)` of rational `x` are rational only at multiples of 1/6
 //!   (sine, cosine) and 1/4 (tangent) (Niven), of which the dyadic ones are multiples of 1/2 and
-//!   1/4. Conversely `asin(x) / pi` and its like are rational only for `x` in 0, 1/2, 1 and 0, 1;
-//!   the thirds and sixths at 1/2 are no dyadic numbers, so that they count as irrational here.
+//!   1/4. Conversely `asin(x) / pi` and its like are rational only for `x` in 0, 1/2, 1 and 0, 1.
+//!   The thirds and sixths at 1/2 are no dyadic numbers, so they count as irrational here.
 
 use core::cmp::Ordering;
 

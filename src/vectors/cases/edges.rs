@@ -34,8 +34,8 @@ fn of_format(to: Format, points: &mut Vec<Point>) {
         let Value::Finite { significand, exponent, .. } = to.decode(code) else { return };
         let unit = (u128::from(significand), exponent);
         points.push(unit);
-        // The next code is one unit of this one's last place away, past the largest one too; the
-        // first step of a format whose code 0 is not a step below code 1 ends at code 1.
+        // The next code is one unit of this one's last place away, past the largest one too. Where
+        // code 0 is not a step below code 1, the first step ends at code 1.
         let next = match to.decode(code + 1) {
             Value::Finite { significand, exponent, .. } if code < to.max_code() => {
                 (u128::from(significand), exponent)

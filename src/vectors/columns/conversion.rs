@@ -2,8 +2,9 @@
 //!
 //! The names are those of the recordings on an NVIDIA H200 (CUDA 13.0, PyTorch 2.11): `rn`, `rz`,
 //! `rm`, `rp` and `rna` are the rounding modifiers of PTX `cvt`, `_satfinite` and `_relu` its
-//! modifiers of that name, `_hdr` the functions of `cuda_fp8.h`, `cuda_fp6.h` and `cuda_fp4.h`,
-//! `torch_float8_*` PyTorch's casts; and of recordings of `ml_dtypes` and of a later PyTorch.
+//! modifiers of that name. `_hdr` are the functions of `cuda_fp8.h`, `cuda_fp6.h` and `cuda_fp4.h`,
+//! `torch_float8_*` PyTorch's casts. Names of recordings of `ml_dtypes` and of a later PyTorch are
+//! read too.
 
 use super::Table;
 use crate::format::Format;
