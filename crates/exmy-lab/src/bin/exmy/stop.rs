@@ -8,6 +8,8 @@
 use exmy::error::{Error, Result};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+#[cfg(unix)]
+use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
@@ -99,11 +101,15 @@ fn listen(ask: impl Fn(u8) + Send + 'static) -> std::io::Result<()> {
         signals.add(Signal::SIGHUP);
     }
     signals.thread_block()?;
+    // A thread that begins when the rest of the program has taken all memory ends the process.
+    let (begun, begins) = mpsc::channel();
     thread::Builder::new().spawn(move || {
+        let _ = begun.send(());
         while let Ok(signal) = signals.wait() {
             ask(128 + signal as u8);
         }
     })?;
+    let _ = begins.recv();
     Ok(())
 }
 
