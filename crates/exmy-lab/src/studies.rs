@@ -57,7 +57,7 @@ mod tests {
         let (store, setting) = (Store::new(folder.path()), Setting::unread(Scale::Small));
         let mut left: BTreeSet<&str> = [
             "F1a", "F1b", "AppD", "AppG", "AppJ", "Nb-1", "Nb-2", "Ext", "BR-7", "E13", "E14",
-            "E16", "E17", "E20",
+            "E16", "E17", "E20", "F2-10",
         ]
         .into();
         let figures = ALL.iter().flat_map(|paper| paper.figures);

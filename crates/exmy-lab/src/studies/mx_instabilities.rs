@@ -13,6 +13,7 @@ mod last_bin;
 mod laws;
 mod models;
 mod new_seeds;
+mod own_size;
 mod pairs;
 mod search;
 mod smooth;
@@ -36,6 +37,7 @@ use grids::{
 use models::{
     DAMAGE, GAPS, HYPERPARAMETERS, LAWS, ONSETS, PAIRS, SEARCHED, SIMPLIFIED, VARIATIONS,
 };
+use own_size::OWN_SIZE;
 
 /// The study.
 pub(crate) const PAPER: Paper = Paper {
@@ -52,6 +54,7 @@ pub(crate) const PAPER: Paper = Paper {
         &E5M2,
         &NORMS,
         &NO_NORMS,
+        &OWN_SIZE,
         &LAST_BIN,
         &ZETA,
         &INTERVENTIONS,
