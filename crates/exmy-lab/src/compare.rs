@@ -10,6 +10,8 @@
 
 use crate::gather::NamedRun;
 use crate::inventory::recent_loss;
+use crate::keys::{Keys, keys, repeats};
+use crate::runner::differ;
 use crate::table::gap_percent;
 use exmy::error::{Error, Result};
 use exmy_train::train::config::Config;
@@ -17,6 +19,7 @@ use exmy_train::train::record::Metrics;
 use exmy_train::train::run::{Summary, intact};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
+use toml::Value;
 
 /// What came of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -95,33 +98,16 @@ pub struct Comparison {
     pub configuration: Vec<Difference>,
 }
 
-/// The keys and values of a configuration, the keys as `--set` takes them.
-fn flat(config: &Config) -> BTreeMap<String, String> {
-    fn walk(prefix: &str, table: &toml::Table, keys: &mut BTreeMap<String, String>) {
-        for (key, value) in table {
-            let key = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
-            match value {
-                toml::Value::Table(table) => walk(&key, table, keys),
-                value => drop(keys.insert(key, value.to_string())),
-            }
-        }
-    }
-    let mut keys = BTreeMap::new();
-    // It was written from a table, and is one.
-    walk("", &config.to_toml().parse().unwrap_or_default(), &mut keys);
-    keys
-}
-
 /// In what some configurations differ.
 pub fn differences(configs: &[&Config]) -> Vec<Difference> {
-    let all: Vec<_> = configs.iter().map(|config| flat(config)).collect();
-    let keys: BTreeSet<&String> = all.iter().flat_map(BTreeMap::keys).collect();
+    let all: Vec<Keys> = configs.iter().map(|config| keys(config)).collect();
+    let names: BTreeSet<&String> = all.iter().flat_map(Keys::keys).collect();
     let of = |key: &String| Difference {
         key: key.clone(),
-        values: all.iter().map(|config| config.get(key).cloned()).collect(),
+        values: all.iter().map(|keys| keys.get(key).map(Value::to_string)).collect(),
     };
-    let differ = |found: &Difference| found.values.iter().any(|value| *value != found.values[0]);
-    keys.into_iter().map(of).filter(differ).collect()
+    let different = |found: &Difference| differ(found.values.iter());
+    names.into_iter().map(of).filter(different).collect()
 }
 
 /// How the lines of two runs differ.
@@ -156,11 +142,6 @@ fn validated(lines: &[Metrics]) -> BTreeMap<u64, f64> {
 pub fn gap(first: &BTreeMap<u64, f64>, other: &BTreeMap<u64, f64>) -> Option<(f64, u64)> {
     let (step, loss) = other.iter().rev().find(|(step, _)| first.contains_key(step))?;
     Some((gap_percent(*loss, first[step]), *step))
-}
-
-/// Whether a run repeats another with another seed; they may measure different things.
-fn repeats(one: &Config, other: &Config) -> bool {
-    Config { seed: other.seed, record: other.record.clone(), ..one.clone() } == *other
 }
 
 /// Compares runs with the first of them, or with that one's repetition of their seed, and says what is wrong

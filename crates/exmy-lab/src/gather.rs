@@ -21,6 +21,8 @@ const DEPTH: usize = 4;
 pub struct RecordedRun {
     /// What distinguishes it from the others: recipe, rate and seed as far as they differ, else its path.
     pub name: String,
+    /// The same without the seed.
+    pub condition: String,
     /// Its folder.
     pub folder: Folder,
     /// Its configuration.
@@ -207,27 +209,34 @@ fn folders(path: &Path, depth: usize, all: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-/// Names that distinguish runs, from what of recipe, rate and seed differs.
-pub(crate) fn names(found: &[(PathBuf, Config)]) -> Vec<String> {
+/// What runs are called.
+#[derive(Clone, Debug)]
+struct Names {
+    /// Each differs from all others.
+    runs: Vec<String>,
+    /// Without the seeds.
+    conditions: Vec<String>,
+}
+
+/// Names that distinguish runs, from what of recipe, rate and seed differs, or else their paths.
+fn names(found: &[(PathBuf, Config)]) -> Names {
     let of = |part: fn(&Config) -> String| differ(found.iter().map(|(_, config)| part(config)));
     let lr = |config: &Config| format!("{:e}", config.train.lr);
     let (rates, seeds) = (of(lr), of(|config| config.seed.to_string()));
-    let name = |config: &Config| {
-        let mut name = config.recipe.to_string();
-        if rates {
-            name += &format!(" lr {}", lr(config));
-        }
-        if seeds {
-            name += &format!(" seed {}", config.seed);
-        }
-        name
+    let rate = |config: &Config| if rates { format!(" lr {}", lr(config)) } else { String::new() };
+    let condition = |(_, config): &(_, Config)| format!("{}{}", config.recipe, rate(config));
+    let conditions: Vec<String> = found.iter().map(condition).collect();
+    let with_seed = |(condition, (_, config)): (&String, &(_, Config))| match seeds {
+        true => format!("{condition} seed {}", config.seed),
+        false => condition.clone(),
     };
-    let names: Vec<String> = found.iter().map(|(_, config)| name(config)).collect();
-    let paths = || found.iter().map(|(path, _)| printable_path(path)).collect();
-    let mut sorted = names.clone();
-    sorted.sort();
-    sorted.dedup();
-    if sorted.len() == names.len() { names } else { paths() }
+    let runs: Vec<String> = conditions.iter().zip(found).map(with_seed).collect();
+    let different: HashSet<&String> = runs.iter().collect();
+    if different.len() == runs.len() {
+        return Names { runs, conditions };
+    }
+    let paths: Vec<String> = found.iter().map(|(path, _)| printable_path(path)).collect();
+    Names { runs: paths.clone(), conditions: paths }
 }
 
 /// The folders of the runs at and below some paths, each once.
@@ -275,12 +284,13 @@ pub fn gather(paths: &[PathBuf]) -> Result<(Vec<RecordedRun>, Vec<Error>)> {
     if configs.is_empty() && !broken.is_empty() {
         return Err(broken.swap_remove(0));
     }
-    let names = names(&configs);
-    let found = configs.into_iter().zip(names).zip(read).map(|(((path, config), name), rest)| {
-        let (metrics, summary) = rest;
-        RecordedRun { name, folder: Folder::new(path), config, metrics, summary }
-    });
-    Ok((found.collect(), broken))
+    let Names { runs, conditions } = names(&configs);
+    let found = configs.into_iter().zip(runs.into_iter().zip(conditions)).zip(read);
+    let run = |(((path, config), (name, condition)), (metrics, summary))| {
+        let folder = Folder::new(path);
+        RecordedRun { name, condition, folder, config, metrics, summary }
+    };
+    Ok((found.map(run).collect(), broken))
 }
 
 /// The runs that can be read and are as they were written, and what is wrong with the others.
@@ -328,7 +338,7 @@ pub fn configured(paths: &[PathBuf]) -> Result<(Vec<NamedRun>, Vec<Error>)> {
     if found.is_empty() && !broken.is_empty() {
         return Err(broken.swap_remove(0));
     }
-    let names = names(&found);
+    let names = names(&found).runs;
     let run = |((path, config), name)| NamedRun { name, folder: Folder::new(path), config };
     Ok((found.into_iter().zip(names).map(run).collect(), broken))
 }
@@ -360,11 +370,13 @@ mod tests {
     #[test]
     fn names_say_what_differs() {
         let two = [config("f32", 1, 1e-3), config("mxfp4", 1, 1e-3)];
-        assert_eq!(names(&two), ["f32", "mxfp4"]);
+        assert_eq!(names(&two).runs, ["f32", "mxfp4"]);
         let grid = [config("f32", 1, 1e-3), config("f32", 2, 1e-2)];
-        assert_eq!(names(&grid), ["f32 lr 1e-3 seed 1", "f32 lr 1e-2 seed 2"]);
+        assert_eq!(names(&grid).runs, ["f32 lr 1e-3 seed 1", "f32 lr 1e-2 seed 2"]);
+        assert_eq!(names(&grid).conditions, ["f32 lr 1e-3", "f32 lr 1e-2"]);
         let same = [config("f32", 1, 1e-3), config("f32", 1, 1e-3)];
-        assert!(names(&same)[0].starts_with("runs/"), "{:?}", names(&same));
+        let Names { runs, conditions } = names(&same);
+        assert!(runs[0].starts_with("runs/") && runs == conditions, "{runs:?}");
     }
 
     #[test]

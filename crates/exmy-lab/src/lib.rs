@@ -29,6 +29,7 @@ pub mod finding;
 pub mod gather;
 mod grid;
 pub mod inventory;
+mod keys;
 pub mod landscape;
 mod listing;
 pub mod loss_figure;

@@ -4,47 +4,41 @@
 //! keys; the others name that one as `base` and hold, as `change`, TOML that
 //! [`Config::overlaid`](exmy_train::train::config::Config::overlaid) puts over it.
 
+use crate::keys::{Keys, keys};
 use crate::run_config::RunConfig;
-use std::collections::BTreeMap;
+use exmy_train::train::config::Config;
+use exmy_train::train::trigger::{At, When};
+use serde::Serialize;
 use std::fmt::Write;
+use toml::Value;
 
-/// The keys of a configuration, dotted, with their values; of a list of tables, as rules are, its lines.
-/// `None` if anything but such lists stands behind one.
-fn keys(toml: &str) -> Option<BTreeMap<String, String>> {
-    let mut section = String::new();
-    let mut list: Option<String> = None;
-    let mut keys: BTreeMap<String, String> = BTreeMap::new();
-    for line in toml.lines().filter(|line| !line.is_empty()) {
-        if let Some(name) = line.strip_prefix("[[").and_then(|line| line.strip_suffix("]]")) {
-            list = Some(name.to_owned());
-        } else if line.starts_with('[') && list.is_none() {
-            section = format!("{}.", line.strip_prefix('[')?.strip_suffix(']')?);
-            continue;
-        }
-        if let Some(name) = &list {
-            // No table of its own within a rule.
-            (!line.starts_with('[') || line.starts_with("[[")).then_some(())?;
-            let lines = keys.entry(name.clone()).or_default();
-            *lines += &format!("{line}\n");
-        } else {
-            let (key, value) = line.split_once(" = ")?;
-            let plain = key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-            plain.then(|| keys.insert(format!("{section}{key}"), value.to_owned()))?;
-        }
-    }
-    Some(keys)
+/// Rules as a configuration has them.
+#[derive(Serialize)]
+struct Rules<'a> {
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    at: &'a [At],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    when: &'a [When],
 }
 
-/// What of the first differs from the second, if both have the same keys.
-fn change(own: &BTreeMap<String, String>, base: &BTreeMap<String, String>) -> Option<String> {
+/// What of a configuration differs from another one, if both have the same keys.
+fn change(config: &Config, own: &Keys, base: &Keys) -> Option<String> {
     if !own.keys().eq(base.keys()) {
         return None;
     }
-    let different = own.iter().filter(|(key, value)| base[*key] != **value);
+    let differs = |key: &str| own[key] != base[key];
+    let is_rules =
+        |value: &Value| value.as_array().is_some_and(|list| list.iter().any(Value::is_table));
+    let plain = own.iter().filter(|(key, value)| differs(key) && !is_rules(value));
+    let mut text: String = plain.map(|(key, value)| format!("{key} = {value}\n")).collect();
     // Tables end what stands at the top, so lists of them come last.
-    let (lists, plain): (Vec<_>, Vec<_>) = different.partition(|(_, value)| value.ends_with('\n'));
-    let plain = plain.into_iter().map(|(key, value)| format!("{key} = {value}\n"));
-    Some(plain.chain(lists.into_iter().map(|(_, lines)| lines.clone())).collect())
+    let rules = Rules {
+        at: if differs("at") { &config.at } else { &[] },
+        when: if differs("when") { &config.when } else { &[] },
+    };
+    let rules = toml::to_string(&rules).ok()?;
+    text.extend(rules.lines().filter(|line| !line.is_empty()).flat_map(|line| [line, "\n"]));
+    Some(text)
 }
 
 /// The plan as a file.
@@ -53,23 +47,22 @@ pub(super) fn plan(runs: &[RunConfig]) -> String {
                     it is that of the\n# run `base` with the keys of `change`. A branch goes on from a \
                     checkpoint of the run it names.\n"
         .to_owned();
-    let mut whole: Vec<(String, BTreeMap<String, String>)> = Vec::new();
+    let mut whole: Vec<(String, Keys)> = Vec::new();
     for run in runs {
-        let (name, toml) = (run.name(), run.config.to_toml());
+        let (name, own) = (run.name(), keys(&run.config));
         let _ = write!(text, "\n[\"{name}\"]\n");
         if let Some((parent, step)) = &run.parent {
             let _ = writeln!(text, "branch = \"{}@{step}\"", parent.name());
         }
-        let own = keys(&toml);
         let found =
-            whole.iter().find_map(|(base, keys)| Some((base, change(own.as_ref()?, keys)?)));
+            whole.iter().find_map(|(base, keys)| Some((base, change(&run.config, &own, keys)?)));
         match found {
             Some((base, change)) => {
                 let _ = writeln!(text, "base = \"{base}\"\nchange = '''\n{change}'''");
             }
             None => {
-                let _ = writeln!(text, "config = '''\n{toml}'''");
-                whole.extend(own.map(|keys| (name, keys)));
+                let _ = writeln!(text, "config = '''\n{}'''", run.config.to_toml());
+                whole.push((name, own));
             }
         }
     }
@@ -82,7 +75,6 @@ mod tests {
     use crate::run_config::Setting;
     use crate::scale::Scale;
     use crate::studies::ALL;
-    use exmy_train::train::config::Config;
 
     /// Reads the plan of each study with another reader of TOML, and makes the configurations from it again.
     #[test]

@@ -243,6 +243,7 @@ mod tests {
             |step, val_loss| Metrics { step, val_loss: Some(val_loss), ..Metrics::default() };
         RecordedRun {
             name: format!("{recipe} seed {seed}"),
+            condition: recipe.into(),
             folder: Folder::new("none"),
             config,
             metrics: vec![line(0, 5.0), line(10, loss)],

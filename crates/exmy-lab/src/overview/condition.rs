@@ -3,8 +3,8 @@
 use super::unlike::unlike;
 use crate::comparison::Curves;
 use crate::gather::RecordedRun;
+use crate::keys::repeats;
 use exmy::error::Result;
-use exmy_train::train::config::Config;
 
 /// Runs of one configuration with different seeds.
 #[derive(Clone, Debug)]
@@ -18,25 +18,14 @@ pub(super) struct Condition<'a> {
     pub(super) base: Option<usize>,
 }
 
-/// The name of a run without its seed.
-fn label(run: &RecordedRun) -> &str {
-    let seed = format!(" seed {}", run.config.seed);
-    run.name.strip_suffix(&*seed).unwrap_or(&run.name)
-}
-
-/// Whether a run repeats another with another seed; they may measure different things.
-fn repeats(one: &Config, other: &Config) -> bool {
-    Config { seed: other.seed, record: other.record.clone(), ..one.clone() } == *other
-}
-
 /// The conditions of some runs, in the order of the first run of each.
 pub(super) fn conditions(runs: &[RecordedRun]) -> Vec<Condition<'_>> {
     let mut found: Vec<Condition<'_>> = Vec::new();
     for run in runs {
-        match found.iter_mut().find(|known| known.name == label(run)) {
+        match found.iter_mut().find(|known| known.name == run.condition) {
             Some(known) => known.runs.push(run),
             None => {
-                let (name, runs) = (label(run).to_owned(), vec![run]);
+                let (name, runs) = (run.condition.clone(), vec![run]);
                 found.push(Condition { name, runs, base: None });
             }
         }

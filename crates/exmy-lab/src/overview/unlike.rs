@@ -2,10 +2,10 @@
 //! batches share an axis and are not to be compared.
 
 use crate::gather::RecordedRun;
+use crate::keys::{Keys, keys};
 use crate::runner::differ;
 use exmy_train::train::config::Config;
-use std::collections::{BTreeMap, BTreeSet};
-use toml::{Table, Value};
+use std::collections::BTreeSet;
 
 /// Keys that are named before the rest is counted.
 const MOST: usize = 5;
@@ -23,29 +23,16 @@ const FOLLOWS: [(&str, &str); 5] = [
     ("train.warmup", "train.steps"),
 ];
 
-/// The values of a configuration by their dotted keys.
-fn flat(table: &Table, before: &str, all: &mut BTreeMap<String, String>) {
-    for (key, value) in table {
-        match value {
-            _ if before.is_empty() && APART.contains(&key.as_str()) => {}
-            Value::Table(below) => flat(below, &format!("{before}{key}."), all),
-            value => drop(all.insert(format!("{before}{key}"), value.to_string())),
-        }
-    }
-}
-
 /// The keys in which some configurations differ.
-fn keys<'a>(configs: impl Iterator<Item = &'a Config>) -> Vec<String> {
-    let flat = |config: &Config| {
-        let mut all = BTreeMap::new();
-        // What has been read from a file has a form in TOML.
-        flat(&Table::try_from(config).unwrap_or_default(), "", &mut all);
-        all
+fn different<'a>(configs: impl Iterator<Item = &'a Config>) -> Vec<String> {
+    let is_meant = |key: &String| !APART.contains(&key.split('.').next().unwrap_or_default());
+    let of = |config: &Config| -> Keys {
+        keys(config).into_iter().filter(|(key, _)| is_meant(key)).collect()
     };
-    let values: Vec<BTreeMap<String, String>> = configs.map(flat).collect();
-    let names: BTreeSet<&String> = values.iter().flat_map(BTreeMap::keys).collect();
-    let different = |name: &&String| differ(values.iter().map(|of| of.get(*name)));
-    let mut keys: Vec<String> = names.into_iter().filter(different).cloned().collect();
+    let values: Vec<Keys> = configs.map(of).collect();
+    let names: BTreeSet<&String> = values.iter().flat_map(Keys::keys).collect();
+    let differ = |name: &&String| differ(values.iter().map(|of| of.get(*name)));
+    let mut keys: Vec<String> = names.into_iter().filter(differ).cloned().collect();
     let known = keys.clone();
     let follows = |key: &String| {
         let causes = FOLLOWS.iter().filter(|(effect, _)| effect == key);
@@ -57,7 +44,7 @@ fn keys<'a>(configs: impl Iterator<Item = &'a Config>) -> Vec<String> {
 
 /// In what runs differ in addition to recipe and seed, in words; nothing where they do not.
 pub(super) fn unlike(runs: &[&RecordedRun]) -> Option<String> {
-    said(&keys(runs.iter().map(|run| &run.config)))
+    said(&different(runs.iter().map(|run| &run.config)))
 }
 
 fn said(keys: &[String]) -> Option<String> {
@@ -76,7 +63,7 @@ mod tests {
         let config = |changes: &str| preset("nano").unwrap().overlaid(changes).unwrap();
         let of = |changes: &[&str]| {
             let configs: Vec<Config> = changes.iter().map(|text| config(text)).collect();
-            said(&keys(configs.iter())).unwrap_or_default()
+            said(&different(configs.iter())).unwrap_or_default()
         };
         let alike = ["recipe = \"f32\"", "recipe = \"mxfp4\"\nseed = 7\nrecord.keep = 9"];
         assert_eq!(of(&alike), "");
@@ -94,7 +81,7 @@ mod tests {
         );
         // Any two, and whatever only one of them has.
         let both = ["nano", "proxy"].map(|name| preset(name).unwrap());
-        let text = said(&keys(both.iter())).unwrap();
+        let text = said(&different(both.iter())).unwrap();
         assert!(text.contains(", ") && text.ends_with(" more"), "{text}");
     }
 }

@@ -388,7 +388,11 @@ impl Config {
         found.is_some_and(|value| value.is_str() || path == "recipe")
     }
 
-    fn to_table(&self) -> Table {
+    /// It as the values of its TOML form.
+    ///
+    /// # Panics
+    /// If [`validate`](Self::validate) refuses the configuration.
+    pub fn to_table(&self) -> Table {
         Table::try_from(self).expect("every field has a TOML form")
     }
 
