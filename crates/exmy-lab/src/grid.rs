@@ -7,9 +7,12 @@ use crate::run_config::{RunConfig, Setting};
 use crate::scale::Scale;
 use exmy::error::Result;
 use exmy_train::nn::model::Config as Model;
-use exmy_train::recipe::Recipe;
+use exmy_train::recipe::rule::{Selector, Start};
+use exmy_train::recipe::{Recipe, TensorFormat};
 use exmy_train::train::config::Config;
 use exmy_train::train::data::Source;
+use std::fmt::Display;
+use std::str::FromStr;
 
 /// A value for each scale, the smallest first.
 pub(super) type Scaled<T> = [T; 3];
@@ -21,10 +24,10 @@ pub(super) enum Set {
     Model(&'static str),
     /// The recipe.
     Recipe(&'static str),
-    /// A recipe with the step, so many thirds of the run, in place of `{}`.
-    Switched(&'static str, u64),
     /// More words of the recipe.
     With(&'static str),
+    /// Other numbers of all operands after so many thirds of the run.
+    Late(&'static str, u64),
     /// The peak learning rate.
     Rate(f64),
     /// Warm-up, as a part of all steps.
@@ -420,32 +423,35 @@ fn flat(set: Set, scale: Scale, point: &GridPoint, all: &mut Vec<Set>) {
     sets.iter().for_each(|set| flat(*set, scale, point, all));
 }
 
-/// The recipe that changes give.
-///
-/// # Panics
-/// If it cannot be read: a mistake in a table.
+/// The recipe that changes give: the last whole one, or the last base with all that is added to it.
 fn recipe_of(sets: &[Set], steps: u64) -> Recipe {
-    let (mut text, mut added) = (String::new(), String::new());
-    for set in sets {
-        match *set {
-            Set::Recipe(words) => text = words.to_owned(),
-            Set::Switched(words, thirds) => {
-                text = words.replace("{}", &(thirds * (steps / 3)).to_string());
-            }
-            Set::With(words) => added += words,
-            _ => {}
-        }
+    let last = |of: fn(&Set) -> Option<&'static str>| sets.iter().rev().find_map(of);
+    if let Some(words) = last(|set| if let Set::Whole(words) = *set { Some(words) } else { None }) {
+        return parsed(words);
     }
-    let whole = sets.iter().rev().find_map(|set| match set {
-        Set::Whole(words) => Some((*words).to_owned()),
-        _ => None,
-    });
-    parsed(&whole.unwrap_or(text + &added))
+    let base = last(|set| if let Set::Recipe(words) = *set { Some(words) } else { None });
+    sets.iter().fold(parsed(base.unwrap_or_default()), |recipe, set| match *set {
+        Set::With(words) => read(words, recipe.with(words)),
+        Set::Late(numbers, thirds) => {
+            let from = Some(Start::Step(thirds * (steps / 3)));
+            let numbers: TensorFormat = parsed(numbers);
+            recipe.with_rule(Selector { from, ..Selector::ALL }.to(numbers))
+        }
+        _ => recipe,
+    })
 }
 
-fn parsed(text: &str) -> Recipe {
-    match text.parse() {
-        Ok(recipe) => recipe,
+fn parsed<T: FromStr<Err: Display>>(text: &str) -> T {
+    read(text, text.parse())
+}
+
+/// What was read of a recipe.
+///
+/// # Panics
+/// If it cannot be: a mistake in a table.
+fn read<T, E: Display>(text: &str, result: std::result::Result<T, E>) -> T {
+    match result {
+        Ok(read) => read,
         Err(error) => panic!("a study's recipe {text:?}: {error}"),
     }
 }

@@ -176,6 +176,15 @@ impl Recipe {
         Ok(if is_there { self.clone() } else { longer })
     }
 
+    /// This recipe with one more rule.
+    #[must_use]
+    pub fn with_rule(mut self, rule: Rule) -> Self {
+        self.words.push(rule.to_string());
+        self.text = self.words.join("+");
+        self.rules.push(rule);
+        self
+    }
+
     /// The textual form.
     pub fn as_str(&self) -> &str {
         &self.text

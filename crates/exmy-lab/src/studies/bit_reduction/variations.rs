@@ -194,8 +194,14 @@ pub(super) static REMEDIES: Figure = Figure {
                 recipe("first and last block in BF16", "bitred-e8m3+first1=bf16+last1=bf16"),
                 recipe("to nearest", "bitred-e8m3+round=rne"),
                 recipe("stochastic", "bitred-e8m3+round=sr8"),
-                level("BF16 for the first third", Set::Switched("bf16+from{}=bf16>e8m3@rtz", 1)),
-                level("BF16 for the last third", Set::Switched("bitred-e8m3+from{}=bf16", 2)),
+                level(
+                    "BF16 for the first third",
+                    Set::All(&[Set::Recipe("bf16"), Set::Late("bf16>e8m3@rtz", 1)]),
+                ),
+                level(
+                    "BF16 for the last third",
+                    Set::All(&[Set::Recipe("bitred-e8m3"), Set::Late("bf16", 2)]),
+                ),
             ],
         )],
         ..Grid::NONE

@@ -20,7 +20,7 @@ use exmy::block::{BlockFormat, BlockProfile, Shape};
 use exmy::format::Format;
 use exmy::quantizer::Cast;
 use exmy::quantizer::Quantizer;
-use exmy::round::Rounding;
+use exmy::round::{Rounding, StochasticVariant};
 
 /// Which blocks there are.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -94,7 +94,7 @@ impl Operands {
         };
         let stochastic = options.choice("sr", &["grad", "none", "act", "weight", "bwd", "all"])?;
         let bits = options.get("sr-bits").unwrap_or("8");
-        let random = format!("sr{bits}").parse::<Rounding>().map_err(|_| {
+        let random = random(bits).ok_or_else(|| {
             format!("+sr-bits={bits}: 1 to 32, with the variant a, b or c behind it: 8, 8b")
         })?;
         let rotated = options.choice("rht", &["wgrad", "none", "fprop", "dgrad", "all"])?;
@@ -151,6 +151,17 @@ impl Operands {
             == (Weight, Product::GradInput, WeightBlocks::AlongForward);
         TensorFormat { across, fresh: rotated && self.fresh, ..quantizer.into() }
     }
+}
+
+/// `8`, `8b`: how many random bits, and the variant, A where none is written.
+fn random(text: &str) -> Option<Rounding> {
+    use StochasticVariant::{A, B, C};
+    let variants = [(['a', 'A'], A), (['b', 'B'], B), (['c', 'C'], C)];
+    let split = |(letters, variant)| Some((text.strip_suffix(letters)?, variant));
+    let (digits, variant) = variants.into_iter().find_map(split).unwrap_or((text, A));
+    let is_plain = |bits: &u8| (1..=32).contains(bits) && !digits.starts_with('0');
+    let bits = rule::number(digits, "").filter(is_plain)?;
+    Some(Rounding::Stochastic { variant, bits })
 }
 
 /// `a/b`: operators' names, each as where its operands are.
