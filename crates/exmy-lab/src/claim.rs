@@ -60,6 +60,8 @@ pub(super) enum Test {
     Bound { value: Value, bound: f64, above: bool },
     /// What a probe measured rises, or falls, in each run, by the test of Mann and Kendall.
     Rising { probed: Probed, of: Pick, falls: bool },
+    /// No run has a spike or diverges; that one diverges is the opposite.
+    Smooth,
     /// One where there is a level, another one where there is none.
     Where { level: &'static str, test: &'static Test, other: &'static Test },
     /// A metric of one grid point is claimed to be above that of another, or below, by the interval of the
@@ -88,6 +90,8 @@ pub(super) enum Test {
 /// A number for each seed.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Value {
+    /// A metric of a grid point.
+    Of(Metric, Pick),
     /// A metric of a grid point less that of another.
     Less(Metric, Pick, Pick),
     /// The same as a ratio.
@@ -107,6 +111,7 @@ impl Value {
             a.into_iter().zip(b).map(|(a, b)| by(a, b)).collect()
         };
         Ok(match *self {
+            Self::Of(metric, pick) => values(pick, metric)?,
             Self::Less(metric, a, b) => with(values(a, metric)?, values(b, metric)?, |a, b| a - b),
             Self::Over(metric, a, b) => with(values(a, metric)?, values(b, metric)?, |a, b| a / b),
             Self::Beyond(one, others, pick) => {
@@ -330,6 +335,22 @@ impl Test {
                 let series = results.series(results.point(of, here), *probed)?;
                 let result = TestResult::rising(&format!("{prefix}{}", probed.what), &series);
                 if *falls { result.not() } else { result }
+            }
+            Self::Smooth => {
+                let count = |metric| -> Result<(f64, usize)> {
+                    let each = results.points.iter().map(|point| results.values(point, metric));
+                    let all = each.collect::<Result<Vec<_>>>()?.concat();
+                    Ok((all.iter().sum(), all.len()))
+                };
+                let ((diverged, runs), (spiked, _)) =
+                    (count(Metric::Diverged)?, count(Metric::Spiked)?);
+                let text =
+                    format!("{prefix}of {runs} runs {diverged} diverge and {spiked} have spikes");
+                TestResult {
+                    opposite: diverged > 0.0,
+                    known: runs > 0,
+                    ..TestResult::either(runs > 0 && diverged + spiked == 0.0, text)
+                }
             }
             Self::Where { level, test, other } => {
                 let known = results.points.iter().any(|point| point.has(level));

@@ -1,7 +1,7 @@
 //! A figure as a value: which runs, what is claimed of them, what is shown.
 //!
-//! Its runs and its findings come from one [`Grid`], the sentence of the criterion from the [`Claim`] that
-//! is judged.
+//! Its runs and its findings come from one [`Grid`]. Where a [`Claim`] is judged, the sentence of the
+//! criterion comes from that.
 
 use crate::claim::{Claim, Test};
 use crate::finding::{self, Findings, Power};
@@ -34,6 +34,8 @@ pub(super) struct Figure {
 pub(super) enum Judged {
     /// By a claim; the views stand below.
     By(Claim),
+    /// There is nothing to judge: what is computed is shown.
+    Shown(Find),
     /// By an analysis of its own, with the criterion in words; the views stand below what it shows.
     Own { asks: &'static str, find: Find },
     /// The same of one that has more to judge by than runs.
@@ -68,6 +70,7 @@ impl finding::Figure for Figure {
     fn criterion(&self) -> String {
         match &self.judged {
             Judged::By(claim) => claim.criterion(),
+            Judged::Shown(_) => String::new(),
             Judged::Own { asks, .. } | Judged::Computed { asks, .. } => (*asks).to_owned(),
         }
     }
@@ -94,7 +97,7 @@ impl finding::Figure for Figure {
         }
         let mut findings = match &self.judged {
             Judged::By(claim) => claim.findings(&results)?,
-            Judged::Own { find, .. } | Judged::Computed { find, .. } => {
+            Judged::Shown(find) | Judged::Own { find, .. } | Judged::Computed { find, .. } => {
                 let found = find(&results)?;
                 Findings { verdict: found.verdict.with_power(Power::NoSize), ..found }
             }

@@ -12,7 +12,7 @@ use exmy_train::nn::site::{Operand, Operator};
 use exmy_train::train::probe::Key;
 
 /// What a run is judged by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Metric {
     /// The mean training loss of the last tenth of the steps, in nats; infinite if it diverged.
     Loss,
@@ -37,6 +37,22 @@ pub(super) enum Metric {
     /// 1 if it has a spike by that rule, and how many.
     Spiked,
     SpikeCount,
+    /// Whatever else, computed of each run.
+    Computed(Computed),
+}
+
+/// A number that an analysis makes of a run.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Computed {
+    /// What it is; each has a name of its own.
+    pub(super) what: &'static str,
+    pub(super) of: fn(&Trained, &RunConfig) -> Result<f64>,
+}
+
+impl PartialEq for Computed {
+    fn eq(&self, other: &Self) -> bool {
+        self.what == other.what
+    }
 }
 
 /// What a probe measured, the mean over parts.
@@ -144,7 +160,7 @@ impl Metric {
                 ["spikes more often than", "spikes less often than"]
             }
             Self::Failed => ["fails more often than", "fails less often than"],
-            Self::Gap(_) | Self::Probed(_) => ["is above", "is below"],
+            Self::Gap(_) | Self::Probed(_) | Self::Computed(_) => ["is above", "is below"],
         }
     }
 
@@ -158,6 +174,7 @@ impl Metric {
             Self::Failed | Self::Diverged => "number of failures",
             Self::Gap(_) => "gap",
             Self::Probed(probed) => probed.what,
+            Self::Computed(computed) => computed.what,
         }
     }
 
@@ -180,6 +197,7 @@ impl Metric {
             Self::Diverged => count(outcome().diverged()),
             Self::Spiked => count(!outcome().verdict.spikes.is_empty()),
             Self::SpikeCount => outcome().verdict.spikes.len() as f64,
+            Self::Computed(computed) => (computed.of)(run, planned)?,
         })
     }
 }

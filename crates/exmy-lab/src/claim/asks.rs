@@ -6,6 +6,7 @@ use crate::measure::{Metric, Pick};
 impl Value {
     pub(super) fn words(&self) -> String {
         match self {
+            Self::Of(metric, pick) => format!("the {}{}", metric.name(), within(pick)),
             Self::Less(metric, a, b) => {
                 format!("the {} of {} minus that of {}", metric.name(), name(a), name(b))
             }
@@ -13,8 +14,7 @@ impl Value {
                 format!("the {} of {} over that of {}", metric.name(), name(a), name(b))
             }
             Self::Beyond(one, others, pick) => {
-                let of =
-                    if pick.is_empty() { String::new() } else { format!(" in {}", name(pick)) };
+                let of = within(pick);
                 let others: Vec<&str> = others.iter().map(|other| other.what).collect();
                 let largest = if others.len() > 1 { "the largest of " } else { "" };
                 format!("the {} minus {largest}{}{of}", one.what, others.join(", "))
@@ -27,6 +27,11 @@ impl Value {
             }
         }
     }
+}
+
+/// ` in GLA`, or nothing of the grid point at hand.
+fn within(pick: Pick) -> String {
+    if pick.is_empty() { String::new() } else { format!(" in {}", name(pick)) }
 }
 
 impl Test {
@@ -125,6 +130,8 @@ impl Test {
                     probed.what
                 )
             }
+            Self::Smooth if opposite => "one diverges".to_owned(),
+            Self::Smooth => "no run has a spike or diverges".to_owned(),
             Self::Where { level, test, other } => {
                 let [test, other] = [test, other].map(|test| test.asks(axis, opposite));
                 format!("{}, or, where {level} is not run, {}", test?, other?)

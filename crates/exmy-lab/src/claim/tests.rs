@@ -183,3 +183,21 @@ fn the_criterion_is_a_sentence() {
          contradicted where 1 ends below 7 (interval of the paired difference below 0)."
     );
 }
+
+#[test]
+fn smooth_is_without_spikes() {
+    let of = |diverged: u64, spiked: u64| {
+        let setting = Setting::unread(Scale::Smoke);
+        let made = |_: &GridPoint, seed: u64, metric: Metric| {
+            let count = if metric == Metric::Diverged { diverged } else { spiked };
+            f64::from(u8::from(seed <= count))
+        };
+        let results = Results::made(&setting, &GRID, &made);
+        Claim::new(Test::Smooth).findings(&results).unwrap().verdict
+    };
+    assert_eq!(
+        [of(0, 0), of(0, 1), of(1, 1)].map(|found| found.word()),
+        [REPRODUCED, NOT, CONTRADICTED]
+    );
+    assert_eq!(of(0, 0).reason(), "of 30 runs 0 diverge and 0 have spikes");
+}

@@ -142,7 +142,7 @@ static FORMATS: Figure = Figure {
     source: "v1 Fig. 3, the precision diagram",
     says: "A definition, from the crate's own formats: s sign, e exponent, m mantissa.",
     grid: Grid::NONE,
-    judged: Judged::Own { asks: "", find: products::diagram },
+    judged: Judged::Shown(products::diagram),
     views: &[],
 };
 

@@ -5,9 +5,7 @@
 //! `Nb-2` come from its published notebook, `Ext` answers what reviewers asked.
 
 mod bias;
-mod blocks;
 mod grids;
-mod hyperparameters;
 mod interventions;
 mod last_bin;
 mod laws;
@@ -16,11 +14,10 @@ mod new_seeds;
 mod own_size;
 mod pairs;
 mod search;
-mod smooth;
 mod strategies;
 
 use crate::claim::{Claim, Test};
-use crate::figure::{Figure, Judged};
+use crate::figure::{Figure, Judged, by};
 use crate::finding::Paper;
 use crate::grid::{Axis, Grid, Level, Set, level, number};
 use crate::measure::{Metric, Pick};
@@ -91,10 +88,7 @@ static BFLOAT16: Figure = Figure {
     source: "Fig. 1a: OLMo models of 20 M to 1.7 G parameters in bfloat16",
     says: "Training in bfloat16 is smooth.",
     grid: Grid { seeds: [1, 0, 1], axes: &[RATE, Axis::new("numbers", &[BF16])], ..MODELS },
-    judged: Judged::By(Claim {
-        holds: Test::Own { asks: smooth::ASKS, judge: smooth::judge },
-        opposite: None,
-    }),
+    judged: by(Test::Smooth),
     views: LANGUAGE_VIEWS,
 };
 

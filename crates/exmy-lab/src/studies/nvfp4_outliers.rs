@@ -1,7 +1,8 @@
 //! "Dissecting Outlier Dynamics in LLM NVFP4 Pretraining" (Dong et al., arXiv 2602.02047) and the recipe it
-//! starts from, "Pretraining Large Language Models with NVFP4" (NVIDIA, arXiv 2509.25149): outliers of
-//! gated linear attention and of softmax attention, which parts of a recipe they hurt, and what patching
-//! hot channels gives back.
+//! starts from, "Pretraining Large Language Models with NVFP4" (NVIDIA, arXiv 2509.25149).
+//!
+//! They are about outliers of gated linear attention and of softmax attention, which parts of a recipe these
+//! hurt, and what patching hot channels gives back.
 
 mod abilities;
 mod depth;
@@ -11,7 +12,6 @@ mod operators;
 mod overhead;
 mod patches;
 mod product;
-mod recall;
 mod recipes;
 mod rotations;
 mod runs;
@@ -442,9 +442,16 @@ static DEPTH: Figure = Figure {
     says: "In the last quarter of the layers the kurtosis of the inputs of linear operators, and their \
            largest magnitude, exceed those of the other layers (last third of the run).",
     grid: Grid { axes: &[BOTH, Axis::new("recipe", &[BF16])], ..LONG },
-    judged: Judged::Own { asks: depth::ASKS, find: depth::find },
-    views: &[],
+    judged: Judged::By(Claim::new(Test::Every {
+        axis: "model",
+        test: &Test::All(&[above_one(depth::KURTOSIS), above_one(depth::LARGEST)]),
+    })),
+    views: &[View::Own(depth::draw)],
 };
+
+const fn above_one(ratio: Metric) -> Test {
+    Test::Bound { value: Value::Of(ratio, &[]), bound: 1.0, above: true }
+}
 
 const COSINE: Probed = at_the_end("mean |cos|", "swiglu", "cos_mean");
 const NULL: Probed = at_the_end("that of random directions", "swiglu", "null");

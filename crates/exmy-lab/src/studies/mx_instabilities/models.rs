@@ -1,6 +1,13 @@
 //! T1 to Ext: language models of several sizes, pairs of formats, and the search.
 
 use super::*;
+use crate::finding::{Findings, Part, Table, Verdict};
+use crate::grid::GridPoint;
+use crate::measure::Results;
+use crate::plot::{self, Panel, Series};
+use crate::run_config::Setting;
+use crate::statistics::mean;
+use exmy::error::Result;
 
 const WEIGHTS_ALONE: Level =
     level("E4M3 weights, bf16 rest", Set::Recipe("mxpaper-e4m3+bf16-act-all"));
@@ -91,9 +98,57 @@ pub(super) static HYPERPARAMETERS: Figure = Figure {
     source: "Table 3, from the published configurations (github.com/Hither1/systems-scaling, olmo/configs)",
     says: "Nothing is claimed: the study's configuration and the one of this scale, both as they are run.",
     grid: Grid::NONE,
-    judged: Judged::Own { asks: "", find: hyperparameters::find },
+    judged: Judged::Shown(hyperparameters),
     views: &[],
 };
+
+/// The smallest language model of a scale.
+fn smallest(setting: &Setting) -> Option<Config> {
+    let grid = Grid { seeds: [1; 3], sets: &[LANGUAGE, Set::Recipe("bf16")], ..MODELS };
+    grid.runs_of(setting, &GridPoint::default()).pop().map(|planned| planned.config)
+}
+
+/// The study's configuration and this one.
+fn hyperparameters(results: &Results<'_>) -> Result<Findings> {
+    let full = Setting::unread(Scale::Paper);
+    let none = || Findings::of(Verdict::Shown("no language model".into()), Vec::new());
+    let (Some(paper), Some(here)) = (smallest(&full), smallest(results.setting)) else {
+        return Ok(none());
+    };
+    let mut table = Table::new(
+        "the smallest language model of the study, and of this scale",
+        &["", "study", "here"],
+    );
+    let (Some(a), Some(b)) = (paper.model.decoder(), here.model.decoder()) else {
+        return Ok(none());
+    };
+    let mut row = |name: &str, study: String, ours: String| table.row([name.into(), study, ours]);
+    row("layers", a.layers.to_string(), b.layers.to_string());
+    row("width", a.d_model.to_string(), b.d_model.to_string());
+    row("heads", a.heads.to_string(), b.heads.to_string());
+    row("context, tokens", a.context.to_string(), b.context.to_string());
+    row("vocabulary", a.vocab.to_string(), b.vocab.to_string());
+    let size = |config: &Config| config.model.layout().len().to_string();
+    row("parameters", size(&paper), size(&here));
+    let (p, h) = (&paper.train, &here.train);
+    row("steps", p.steps.to_string(), h.steps.to_string());
+    row("sequences a step", p.batch.to_string(), h.batch.to_string());
+    row("peak learning rate", format!("{:e}", p.lr), format!("{:e}", h.lr));
+    row("last learning rate", format!("{:e}", p.lr_min), format!("{:e}", h.lr_min));
+    row("schedule", p.schedule.to_string(), h.schedule.to_string());
+    row("warm-up, steps", p.warmup.to_string(), h.warmup.to_string());
+    let betas = |beta1: f64, beta2: f64| format!("{beta1}, {beta2}");
+    row("betas of AdamW", betas(p.beta1, p.beta2), betas(h.beta1, h.beta2));
+    row("epsilon", format!("{:e}", p.eps), format!("{:e}", h.eps));
+    row("weight decay", p.weight_decay.to_string(), h.weight_decay.to_string());
+    row("gradient clipping", p.clip.to_string(), h.clip.to_string());
+    let text = "Both: pre-norm blocks, layer norms without bias, norms over all of a token's queries and \
+                keys, rotary positions, GELU of four times the width, untied head, truncated normal start. \
+                The study's grid has widths of 64 channels a layer from 256 to 2560, budgets of 2e17 to \
+                4.8e19 operations, and 2 to 200 tokens a parameter.";
+    let parts = vec![Part::Table(table), Part::Text(text.into())];
+    Ok(Findings::of(Verdict::Shown("see the table".into()), parts))
+}
 
 pub(super) static SEARCHED: Figure = Figure {
     id: "AppC",
@@ -345,7 +400,7 @@ pub(super) static VARIATIONS: Figure = Figure {
         below: true,
     })),
     views: &[
-        View::Own(blocks::draw),
+        View::Own(by_size_of_blocks),
         by_point(
             "final losses (mean squared error, mean of the seeds) and spikes of all seeds",
             &[
@@ -400,4 +455,29 @@ fn xavier(config: &mut Config, _: Scale) {
 
 fn descend(config: &mut Config, momentum: f64) {
     (config.train.optimizer, config.train.momentum) = (Method::Sgd, momentum);
+}
+
+/// A line for each of the numbers that have blocks, over the variations that are a size of theirs.
+fn by_size_of_blocks(results: &Results<'_>) -> Result<Vec<Part>> {
+    let mut panel = Panel::new(plot::Axis::log("final loss, mean squared error"));
+    for numbers in results.levels(results.grid.axis("numbers")) {
+        if numbers.name == "f32" {
+            continue;
+        }
+        let mut points = Vec::new();
+        for point in results.points.iter().filter(|point| point.has(numbers.name)) {
+            let size = point.level("variation").map_or(0.0, |level| level.x);
+            if size > 0.0 {
+                let losses = results.values(point, Metric::Tail)?;
+                points.push((size, mean(&losses).unwrap_or(f64::NAN)));
+            }
+        }
+        points.sort_by(|a, b| a.0.total_cmp(&b.0));
+        panel = panel.line(Series::new(numbers.name, points));
+    }
+    let picture = plot::Figure::new("Final loss by the size of blocks")
+        .subtitle("mean of the seeds")
+        .x(plot::Axis::log("elements of a block"))
+        .panel(panel);
+    Ok(vec![Part::Picture(picture)])
 }

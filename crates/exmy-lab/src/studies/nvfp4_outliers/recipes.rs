@@ -261,7 +261,7 @@ pub(super) static OVERHEAD: Figure = Figure {
         )],
         ..SHORT
     },
-    judged: Judged::Own { asks: "", find: overhead::find },
+    judged: Judged::Shown(overhead::find),
     views: &[],
 };
 
