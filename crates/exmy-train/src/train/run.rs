@@ -20,20 +20,23 @@
 //! the rollback and with it all that came after the checkpoint, so the same steps lead to the same
 //! decision again. Only scheduled checkpoints are gone back to, so an interruption changes nothing.
 
+mod claim;
 #[doc(hidden)]
 pub mod folder;
 pub mod intact;
+mod resume;
 
+pub use claim::{Claim, claim, is_at_work};
 pub use folder::Folder;
+use resume::{initial, restore};
 
 use crate::nn::Cpu;
 use crate::recipe::Observer;
 use crate::recipe::device::Quantize;
-use crate::train::checkpoint::{self, Progress};
+use crate::train::checkpoint;
 use crate::train::config::{self, Config};
 use crate::train::control::{Control, Verdict};
 use crate::train::data::{DataOptions, Dataset};
-use crate::train::matching;
 use crate::train::precision::{self, Span};
 use crate::train::probe::Probe;
 use crate::train::probing::{self, Probing};
@@ -45,7 +48,6 @@ use exmy::safetensors::whole;
 use exmy::shown::printable_path;
 use serde::{Deserialize, Serialize};
 use std::fs;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// The result of a complete run.
@@ -226,62 +228,6 @@ pub fn train_on<D: Quantize>(
     Ok(Outcome { summary, steps, train_seconds, tokens })
 }
 
-/// Whether a process works on the run in `folder`; where a file system has no locks, no.
-pub fn is_at_work(folder: &Folder) -> bool {
-    whole::is_held(&folder.config_file())
-}
-
-/// Keeps other processes out of a run's folder as long as it lives; the operating system ends it with the
-/// process, however that ends.
-#[derive(Debug)]
-pub struct Claim(#[expect(dead_code, reason = "held, not read")] fs::File);
-
-/// Claims a run; `None` if another process has it. On file systems without locks everybody gets it.
-///
-/// # Errors
-/// If its configuration cannot be opened.
-pub fn claim(folder: &Folder) -> Result<Option<Claim>> {
-    let path = folder.config_file();
-    let held = whole::hold(&path).map_err(|error| Error::io("open", &path, error))?;
-    Ok(held.map(Claim))
-}
-
-/// Loads the checkpoint of a step.
-fn restore<D: Quantize>(
-    trainer: &mut Trainer<'_, D>,
-    folder: &Folder,
-    config: &Config,
-    step: u64,
-) -> Result<()> {
-    let path = checkpoint::path(&folder.checkpoints(), step);
-    let (state, progress) = checkpoint::load(&path, trainer.layout()).map_err(|error| {
-        error.hint(
-            "put it and config.toml back as they were, or remove it: the run goes on from the \
-             checkpoint before",
-        )
-    })?;
-    let tokens = step * (config.train.batch * config.model.context()) as u64;
-    if progress != (Progress { step, tokens }) {
-        return Err(Error::new(format!(
-            "{} says it is of step {} after {} tokens, not of step {step} after {tokens}",
-            printable_path(&path),
-            progress.step,
-            progress.tokens
-        ))
-        .hint("it belongs to another run, or config.toml was changed"));
-    }
-    if !state.is_of(&config.train.optimizer()) {
-        return Err(Error::new(format!(
-            "{} has not the moments of train.optimizer = {}",
-            printable_path(&path),
-            config.train.optimizer.name()
-        ))
-        .hint("config.toml was changed; put it back as it was"));
-    }
-    trainer.restore(state, progress);
-    Ok(())
-}
-
 /// A run with its files open.
 struct Run<'a, D: Quantize> {
     folder: &'a Folder,
@@ -301,85 +247,7 @@ struct Run<'a, D: Quantize> {
     pending: Vec<Event>,
 }
 
-/// The initial weights of a run that is no branch.
-fn initial(config: &Config) -> Result<Vec<f32>> {
-    let mut params = config.model.initialize(config.seed);
-    if !config.start.weights.is_empty() {
-        let (path, layout) = (Path::new(&config.start.weights), config.model.layout());
-        matching::check_fingerprint(path, &config.start.fingerprint)?;
-        matching::load_matching(path, &layout, &mut params)?;
-    }
-    Ok(params)
-}
-
-impl<'a, D: Quantize> Run<'a, D> {
-    /// Loads the newest checkpoint, cuts the records back to it and removes what a kill left.
-    fn open(
-        device: &D,
-        folder: &'a Folder,
-        (config, twin): (&'a Config, &'a Config),
-        data: &'a Dataset,
-        probes: Vec<Box<dyn Probe>>,
-    ) -> Result<Self> {
-        let mut trainer = Trainer::on(device.clone(), config, data)?;
-        let checkpoints = folder.checkpoints();
-        fs::create_dir_all(&checkpoints)
-            .map_err(|error| Error::io("create", &checkpoints, error))?;
-        whole::remove_partial(folder.path())?;
-        whole::remove_partial(&checkpoints)?;
-        if folder.discarded().exists() {
-            whole::remove_partial(&folder.discarded())?;
-        }
-        let newest = checkpoint::list(&checkpoints)?.last().copied();
-        match newest {
-            Some(step) => {
-                restore(&mut trainer, folder, config, step)?;
-                intact::check(folder, config)?;
-            }
-            None if config.start.is_branch() => {
-                let error = format!("{} has no checkpoint", printable_path(folder.path()));
-                return Err(Error::new(error).hint(format!(
-                    "it began with that of step {} of {}; branch off anew",
-                    config.start.step, config.start.run
-                )));
-            }
-            None if config.start.weights.is_empty() => {}
-            None => trainer.begin(initial(config)?),
-        }
-        cut_back(&folder.metrics_file(), newest)?;
-        let lines = folder.metrics()?;
-        let mut control = Control::new(config);
-        lines.iter().try_for_each(|line| control.replay(line))?;
-        let events = lines.iter().flat_map(|line| &line.events);
-        let rollbacks = events.filter(|e| matches!(e, Event::Rollback { .. })).cloned().collect();
-        let mut run = Self {
-            folder,
-            config,
-            trainer,
-            probing: {
-                let path = folder.probes_file();
-                Probing::open(device, (config, twin), data, probes, &path, newest)?
-            },
-            control,
-            metrics: Lines::append(&folder.metrics_file())?,
-            timing: Lines::append(&folder.timing_file())?,
-            busy: Duration::ZERO,
-            steps: 0,
-            tokens: 0,
-            diverged: lines.last().is_some_and(Metrics::diverged),
-            rollbacks,
-            pending: Vec::new(),
-        };
-        if newest.is_none() {
-            let val_loss = Some(awake(|| run.trainer.validation_loss()));
-            let mut line = Metrics { val_loss, ..Metrics::default() };
-            run.probing.measure(&mut run.trainer, &mut line)?;
-            line.events = run.control.decide(&line, None)?.events;
-            run.metrics.push(&line)?;
-        }
-        Ok(run)
-    }
-
+impl<D: Quantize> Run<'_, D> {
     /// Trains until the last step, divergence or a stop; says whether the run is at its end.
     fn advance(&mut self, watch: &mut dyn Watch) -> Result<bool> {
         let (steps, record) = (self.config.train.steps, &self.config.record);
