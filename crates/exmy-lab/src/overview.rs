@@ -3,7 +3,7 @@
 use crate::comparison::{self, Curves};
 use crate::finding::Table;
 use crate::gather::{RecordedRun, quantities, states};
-use crate::page::{Numbers, Page};
+use crate::page::{Download, Page};
 use crate::plot::{Axis, Figure};
 use crate::provenance::{Provenance, seconds};
 use crate::runner::{self, Kind, Manifest, differ};
@@ -416,8 +416,8 @@ pub fn page(
     shared(&refs).iter().for_each(|conditions| page.soft(conditions));
     remarks(runs).iter().for_each(|remark| page.soft(&format!("Note that {remark}.")));
     page.heading("results", "Results", "");
-    page.table(&results(&all, &rows, &gaps, unit), Numbers::Inside("results"));
-    events(runs).iter().for_each(|events| page.table(events, Numbers::Inside("events")));
+    page.table(&results(&all, &rows, &gaps, unit), Download::Embedded("results"));
+    events(runs).iter().for_each(|events| page.table(events, Download::Embedded("events")));
     if let [one] = left_out {
         page.soft(&format!("A run that cannot be read is left out: {one}."));
     } else if !left_out.is_empty() {
@@ -443,7 +443,7 @@ pub fn page(
         }
         let picture =
             draw(&heading(&name), std::slice::from_ref(&name), runs, (&all, &recorded), false)?;
-        page.figure_of(&name, &picture.figure, Numbers::Inside(&name.replace('/', "-")));
+        page.figure_of(&name, &picture.figure, Download::Embedded(&name.replace('/', "-")));
     }
     if !same.is_empty() {
         page.heading("same", "Not drawn", "");
@@ -452,11 +452,11 @@ pub fn page(
     page.heading("methods", "Runs and methods", "");
     page.text(METHODS);
     page.folded_part("each run", |page| {
-        page.table(&table_of_runs(runs), Numbers::Inside("runs"));
+        page.table(&table_of_runs(runs), Download::Embedded("runs"));
     });
     if let Some(table) = multiplications(runs) {
         page.folded_part("formats in which linear layers multiply", |page| {
-            page.table(&table, Numbers::Inside("formats"));
+            page.table(&table, Download::Embedded("formats"));
         });
     }
     for run in runs {

@@ -68,12 +68,12 @@ fn data_address(text: &str) -> String {
 
 /// Where the numbers of a picture or table are to be had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Numbers<'a> {
+pub enum Download<'a> {
     /// In the page itself, to be saved under this name, without ending.
-    Inside(&'a str),
-    /// In a file beside the page, whose path this is without ending: a table in `.csv`, a picture in `.svg`
+    Embedded(&'a str),
+    /// In a file next to the page, whose path this is without ending: a table in `.csv`, a picture in `.svg`
     /// and its numbers in `-values.csv`.
-    Beside(&'a str),
+    File(&'a str),
 }
 
 /// A link to a file that the page itself holds.
@@ -195,7 +195,7 @@ impl Page {
     }
 
     /// Adds a table.
-    pub fn table(&mut self, table: &Table, numbers: Numbers<'_>) {
+    pub fn table(&mut self, table: &Table, download: Download<'_>) {
         // Columns of words begin where their heads do, numbers end there.
         let is_word = |cell: &String| {
             cell.len() > 1 && !cell.starts_with(|c: char| "+-.0123456789".contains(c))
@@ -225,9 +225,9 @@ impl Page {
             table.header.len() > 6 || table.rows.iter().any(|row| row.iter().any(|c| c.len() > 60));
         let (class, caption) =
             (if is_wide { " class=\"all\"" } else { "" }, escape(&table.caption));
-        let csv = match numbers {
-            Numbers::Inside(name) => saved(&format!("{name}.csv"), &data_address(&table.csv())),
-            Numbers::Beside(path) => beside(path, "csv"),
+        let csv = match download {
+            Download::Embedded(name) => saved(&format!("{name}.csv"), &data_address(&table.csv())),
+            Download::File(path) => beside(path, "csv"),
         };
         let _ = writeln!(
             self.body,
@@ -249,24 +249,24 @@ impl Page {
     }
 
     /// Adds a picture with its numbers.
-    pub fn figure(&mut self, figure: &plot::Figure, numbers: Numbers<'_>) {
-        self.figure_at("", figure, numbers);
+    pub fn figure(&mut self, figure: &plot::Figure, download: Download<'_>) {
+        self.figure_at("", figure, download);
     }
 
     /// The same, which the contents lead to.
-    pub fn figure_of(&mut self, id: &str, figure: &plot::Figure, numbers: Numbers<'_>) {
+    pub fn figure_of(&mut self, id: &str, figure: &plot::Figure, download: Download<'_>) {
         let (id, title) = (escape(id), escape(figure.title()));
         let _ = writeln!(self.contents, "<li><a href=\"#{id}\">{title}</a></li>");
-        self.figure_at(&format!(" id=\"{id}\""), figure, numbers);
+        self.figure_at(&format!(" id=\"{id}\""), figure, download);
     }
 
-    fn figure_at(&mut self, id: &str, figure: &plot::Figure, numbers: Numbers<'_>) {
+    fn figure_at(&mut self, id: &str, figure: &plot::Figure, download: Download<'_>) {
         self.open();
-        let links = match numbers {
-            Numbers::Inside(name) => {
+        let links = match download {
+            Download::Embedded(name) => {
                 saved(&format!("{name}.csv"), &data_address(&figure.to_csv(ROWS)))
             }
-            Numbers::Beside(path) => {
+            Download::File(path) => {
                 beside(&format!("{path}-values"), "csv") + " · " + &beside(path, "svg")
             }
         };
@@ -335,11 +335,11 @@ impl Page {
                 Part::Text(text) => self.text(text),
                 Part::Picture(figure) => {
                     pictures += 1;
-                    self.figure(figure, Numbers::Beside(&format!("figures/{stem}-{pictures}")));
+                    self.figure(figure, Download::File(&format!("figures/{stem}-{pictures}")));
                 }
                 Part::Table(table) => {
                     tables += 1;
-                    self.table(table, Numbers::Beside(&format!("tables/{stem}-{tables}")));
+                    self.table(table, Download::File(&format!("tables/{stem}-{tables}")));
                 }
             }
         }
@@ -411,7 +411,7 @@ mod tests {
         page.verdict(&Verdict::Contradicted("1 < 2; a".into()), &parts);
         page.folded("config", "a = \"b\"");
         page.text("\u{1b}[31m\u{202e}");
-        page.table(&table, Numbers::Inside("own"));
+        page.table(&table, Download::Embedded("own"));
         let html = page.to_html();
         assert!(html.contains("Bits &amp; &lt;blocks&gt;") && html.contains("href=\"#BR-1\""));
         assert!(html.contains("<p>\\u{1b}[31m\\u{202e}</p>"));

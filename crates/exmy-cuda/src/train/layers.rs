@@ -19,10 +19,10 @@ use crate::rounder::Words;
 /// A list of numbers of 32 bits that a kernel takes as one structure.
 #[repr(transparent)]
 #[derive(Clone, Copy)]
-struct Numbers<const N: usize>([f32; N]);
+struct Scalars<const N: usize>([f32; N]);
 
 // SAFETY: an array of numbers has no gaps.
-unsafe impl<const N: usize> Plain for Numbers<N> {}
+unsafe impl<const N: usize> Plain for Scalars<N> {}
 
 /// Elements by threads, four to each.
 fn by_elements(count: usize) -> Grid {
@@ -371,7 +371,7 @@ impl Cuda {
                 let numbers =
                     [c.keep, c.rise1, c.beta2, c.rise2, c.step, c.correction2, c.eps, c.grad_scale];
                 self.each("adamw", len, |launch| {
-                    let launch = launch.value(Numbers(numbers)).slice(params.read());
+                    let launch = launch.value(Scalars(numbers)).slice(params.read());
                     launch.slice(grads).slice(m.read()).slice(v.read())
                 });
             }

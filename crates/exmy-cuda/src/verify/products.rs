@@ -12,7 +12,7 @@ use crate::{Buffer, Element, Error, Matrix, Order, Result, Scales, View, ViewMut
 
 /// What operands hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Numbers {
+enum Distribution {
     /// Few and many bits, magnitudes over 2^31, zeros of both signs.
     Ordinary,
     /// Infinities, NaN, subnormal numbers and ends of the range among them.
@@ -21,20 +21,20 @@ enum Numbers {
     Extreme,
 }
 
-fn numbers(count: usize, seed: u64, kind: Numbers) -> Vec<f32> {
+fn numbers(count: usize, seed: u64, kind: Distribution) -> Vec<f32> {
     let random = Philox::new(seed, Stream::new("products"));
     let number = |i: usize| {
         let word = random.word(i as u64);
         let sign = word & 0x8000_0000;
         let field = match kind {
-            Numbers::Extreme => (word >> 8) % 255,
+            Distribution::Extreme => (word >> 8) % 255,
             _ => 112 + (word >> 8 & 15),
         };
         let bits = match word % 97 {
-            0 if kind == Numbers::Special => sign | 0x7F80_0000,
-            1 if kind == Numbers::Special => 0x7FC0_0000,
-            2 if kind == Numbers::Special => sign | 0x7F7F_0000,
-            3..8 if kind != Numbers::Ordinary => sign | word & 0x007F_FFFF,
+            0 if kind == Distribution::Special => sign | 0x7F80_0000,
+            1 if kind == Distribution::Special => 0x7FC0_0000,
+            2 if kind == Distribution::Special => sign | 0x7F7F_0000,
+            3..8 if kind != Distribution::Ordinary => sign | word & 0x007F_FFFF,
             8..16 => sign,
             _ => word & 0x807F_FFFF | field << 23,
         };
@@ -79,7 +79,7 @@ struct Case {
     turned: (bool, bool),
     margin: usize,
     with: Scaling,
-    numbers: Numbers,
+    numbers: Distribution,
 }
 
 impl Case {
@@ -119,22 +119,22 @@ impl Trial<'_> {
                     numbers,
                 };
                 for size in RAGGED {
-                    self.product(case(size, size.1 % 5, overwrite, Numbers::Ordinary))?;
-                    self.product(case(size, 0, Scaling::ACCUMULATE, Numbers::Special))?;
-                    self.product(case(size, 1, overwrite, Numbers::Extreme))?;
+                    self.product(case(size, size.1 % 5, overwrite, Distribution::Ordinary))?;
+                    self.product(case(size, 0, Scaling::ACCUMULATE, Distribution::Special))?;
+                    self.product(case(size, 1, overwrite, Distribution::Extreme))?;
                 }
                 for size in WHOLE {
-                    self.product(case(size, 0, overwrite, Numbers::Ordinary))?;
+                    self.product(case(size, 0, overwrite, Distribution::Ordinary))?;
                 }
                 if self.full() {
                     for size in LARGE {
-                        self.product(case(size, 0, overwrite, Numbers::Ordinary))?;
-                        self.product(case(size, 3, Scaling::ACCUMULATE, Numbers::Special))?;
+                        self.product(case(size, 0, overwrite, Distribution::Ordinary))?;
+                        self.product(case(size, 3, Scaling::ACCUMULATE, Distribution::Special))?;
                     }
                 }
             }
         }
-        let (turned, numbers) = ((false, true), Numbers::Ordinary);
+        let (turned, numbers) = ((false, true), Distribution::Ordinary);
         let with = Scaling { alpha: 0.3, beta: -1.7 };
         let (order, size) = (Order::Fast, (9, 70, 9));
         self.product(Case { order, short: false, size, turned, margin: 0, with, numbers })?;
@@ -148,7 +148,7 @@ impl Trial<'_> {
             if short { x.into_iter().map(short_one).collect() } else { x }
         };
         let (a, b) = (cut(numbers(m * k, 1, kind)), cut(numbers(k * n, 2, kind)));
-        let old = numbers(m * n, 3, Numbers::Ordinary);
+        let old = numbers(m * n, 3, Distribution::Ordinary);
         let (left, right) = (HostView::new(&a, m, k), HostView::new(&b, k, n));
         let mut expected = old.clone();
         let place = HostViewMut::new(&mut expected, m, n);
@@ -206,7 +206,9 @@ impl Trial<'_> {
                     Scaling::ACCUMULATE,
                     Scaling { alpha: 0.3, beta: -1.7 },
                 ]) {
-                    for numbers in [Numbers::Ordinary, Numbers::Special, Numbers::Extreme] {
+                    for numbers in
+                        [Distribution::Ordinary, Distribution::Special, Distribution::Extreme]
+                    {
                         let case =
                             Case { order, short: true, size, turned, margin: 1, with, numbers };
                         match self.hopper(case) {
@@ -243,7 +245,7 @@ impl Trial<'_> {
             exmy::Converter::new(format, exmy::Rules::DEFAULT).encode(&x)
         };
         let (a, b) = (codes(m * k, 1), codes(k * n, 2));
-        let old = numbers(m * n, 3, Numbers::Ordinary);
+        let old = numbers(m * n, 3, Distribution::Ordinary);
         let mut c = device.upload(&old)?;
         let place = ViewMut::new(&mut c, m, n)?;
         let (x, x_stride) = stored(&a, (m, k), turned.0, margin);
