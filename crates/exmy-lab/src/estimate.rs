@@ -1,7 +1,7 @@
 //! What a plan will cost before it begins: operations, and minutes on this machine.
 //!
 //! Of each kind of run (model, batch, recipe, what probes need) two steps are trained and the second is
-//! timed, on one thread as runs are; a kind whose step is beyond a few GFLOP is not tried but taken at the
+//! timed, on one thread as runs are. A kind whose step is beyond a few GFLOP is not tried but taken at the
 //! rate of the slowest kind that was. Evaluations and checkpoints are left out, so it is an estimate from
 //! below, good to a factor of one and a half.
 

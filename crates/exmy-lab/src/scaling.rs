@@ -8,10 +8,10 @@
 //!   equation 1.5, with a floor `E`).
 //!
 //! The fit is the one behind the laws of arXiv 2506.20752 (`utils_scaling.py` of
-//! github.com/Hither1/systems-scaling), as Hoffmann et al. do it: over `(ln A, ln B, ln E, alpha, beta)`
-//! the mean Huber loss (delta 1e-3) of the difference of `ln L`, by L-BFGS of at most 200 steps from each
-//! of sixteen starts, `ln A` and `ln B` in {5, 10, 15, 20}, `ln E = 0.5`, `alpha = beta = 0.4`; the lowest
-//! is taken.
+//! github.com/Hither1/systems-scaling), as Hoffmann et al. do it. Over `(ln A, ln B, ln E, alpha, beta)` it
+//! minimizes the mean Huber loss (delta 1e-3) of the difference of `ln L`, by L-BFGS of at most 200 steps.
+//! It begins at sixteen points, `ln A` and `ln B` in {5, 10, 15, 20}, `ln E = 0.5`, `alpha = beta = 0.4`,
+//! and takes the lowest result.
 
 use crate::statistics::mean;
 use exmy::error::{Error, Result};

@@ -2,10 +2,10 @@
 //!
 //! Runs of number formats are few and paired: the same seed gives the same initial weights and
 //! batches, so what counts is the difference within a pair. An ordering is claimed only where
-//! the [interval](paired_interval) of the paired difference excludes 0; shares of diverged runs are
+//! the [interval](paired_interval) of the paired difference excludes 0. Shares of diverged runs are
 //! compared by [Wilson's interval](wilson) and [Fisher's test](fisher), signs by the
-//! [sign test](sign_test), trends by [Mann and Kendall's](mann_kendall), and how well one number
-//! foretells another's outcome by the [area under its ROC curve](roc).
+//! [sign test](sign_test), trends by [Mann and Kendall's](mann_kendall). How well one number
+//! foretells another's outcome is the [area under its ROC curve](roc).
 //!
 //! All of it is f64 in a written order, with `libm`: the same bits everywhere. What cannot be
 //! computed (too few values, values that are no finite numbers) is `None`, never a number that

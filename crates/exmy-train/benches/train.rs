@@ -4,9 +4,9 @@
 //! width 512, batch 2048, with its teacher. 2 threads, or as many as `EXMY_THREADS` says.
 //!
 //! `cargo bench -p exmy-train --bench train [-- [--table] [--proxy] RECIPE...]` prints
-//! tokens (rows) a second of the median step and the times of the shortest and the longest; of one
-//! thread also the time that the processor gave it (Linux), which other processes do not lengthen;
-//! with `--table` where the time goes, and the memory (of each recipe in a process of its own).
+//! tokens (rows) a second of the median step and the times of the shortest and the longest. Of one
+//! thread it also prints the time that the processor gave it (Linux), which other processes do not
+//! lengthen. `--table` adds where the time goes, and the memory (of each recipe in a process of its own).
 //! `-- once MODEL RECIPE` prints the seconds of the shortest of five steps, and nothing else:
 //! `benches/peers_train.py` asks for them.
 

@@ -5,19 +5,19 @@
 //! SIAM J. Sci. Comput. 16, 1995 (equation numbers below are of that paper), with the subspace step
 //! projected onto the box as in Morales and Nocedal's remark (ACM Trans. Math. Softw. 38, 2011). The
 //! inverse of what the gradients of the last steps say of the curvature is kept in compact form,
-//! `B = theta I - W M W^T`. A step
-//! 1. follows the projected gradient to the first minimum of the quadratic model, the generalized
-//!    Cauchy point, which says which variables are at their bounds;
-//! 2. minimizes the model over the others;
-//! 3. searches the line to there by the strong Wolfe conditions (Nocedal and Wright, Numerical
-//!    Optimization, 2006, algorithms 3.5 and 3.6), with the constants of the published program: 1e-3
+//! `B = theta I - W M W^T`. A step has three parts.
+//! 1. It follows the projected gradient to the first minimum of the quadratic model. This generalized
+//!    Cauchy point says which variables are at their bounds.
+//! 2. It minimizes the model over the others.
+//! 3. It searches the line to there by the strong Wolfe conditions (Nocedal and Wright, Numerical
+//!    Optimization, 2006, algorithms 3.5 and 3.6), with the constants of the published program, 1e-3
 //!    and 0.9.
 //!
 //! Without bounds that is L-BFGS. Every operation is `+ - * /` or a square root in a written order, so
 //! the search visits the same points on every machine.
 //!
 //! Of the crates at hand in 2026, `argmin` (0.11) has L-BFGS and no bounds, `lbfgs` (0.3) a direction
-//! only, `lbfgsb` (0.1.1) binds C, and `lbfgsb-rs-pure` (0.1.2), a translation of the published program,
+//! only, and `lbfgsb` (0.1.1) binds C. `lbfgsb-rs-pure` (0.1.2), a translation of the published program,
 //! ended at its first line search on the boxes of `nn::sharpness`, where this one reaches the maximum.
 
 pub mod model;

@@ -1,9 +1,9 @@
 //! A grid of cells coloured by value, and the bar that says which colour is which value.
 //!
 //! Colours are sixteen steps of one ramp whose lightness runs one way, so that their order is seen by
-//! colour-blind readers and in print; on a dark background it runs the other way, and the
+//! colour-blind readers and in print. On a dark background it runs the other way, and the
 //! lowest value is again the one nearest to the background. Neighbours of one colour in a row are one
-//! rectangle, and a grid of more than [`MOST`] cells in a direction is drawn by the means of groups, so
+//! rectangle. A grid of more than [`MOST`] cells in a direction is drawn by the means of groups, so
 //! that the size of a figure is bounded.
 
 use super::{

@@ -1,8 +1,8 @@
 //! Colours, dash patterns and the style sheet.
 //!
-//! Eight hues, searched for per background under two conditions that a test keeps: a contrast of at
-//! least 3:1 with the background (WCAG 2.2, 1.4.11), and CIELAB distances of at least 29 between any
-//! two, as seen by normal, protanope, deuteranope and tritanope eyes alike. Eight dash patterns make
+//! Eight hues, searched for per background under two conditions that a test keeps. Each has a contrast
+//! of at least 3:1 with the background (WCAG 2.2, 1.4.11). Any two have a CIELAB distance of at least
+//! 29, as seen by normal, protanope, deuteranope and tritanope eyes alike. Eight dash patterns make
 //! the same difference in print. Series `i` takes hue `i mod 8`; the pattern walks on one more after
 //! each round of hues, so that the first 64 series all differ.
 //!

@@ -10,9 +10,9 @@
 //! and its gradient too.
 //!
 //! What the backward pass reads is saved per layer: the stream before each norm, each norm's output
-//! and statistics, q|k|v (rotated), short rows' probabilities, the attention's output (gated linear
-//! attention: all its projections, the decays, the recurrence's output, normed and gated), the MLP's
-//! pre-activations and activations. These buffers are allocated at the first step of a size and
+//! and statistics, the MLP's pre-activations and activations. Of softmax attention these are q|k|v
+//! (rotated), short rows' probabilities and the output; of gated linear attention all its projections,
+//! the decays, and the recurrence's output, also normed and gated. These buffers are allocated at the first step of a size and
 //! reused; afterwards a step in `f32` allocates nothing. A pass that no backward pass follows takes
 //! the memory of one layer, in which one comes after the other, and in place of the other kind's.
 

@@ -1,12 +1,12 @@
 //! Sharpness of the loss in the logits, found by search as it was published.
 //!
 //! "To FP8 and Back Again" (arXiv 2405.18710, section 3.1) takes Keskar's measure (arXiv 1609.04836,
-//! section 2.2.2) of the last token's logits `x`: the largest rise of the cross-entropy `f` in the
-//! box `|y_i| <= eps (|x_i| + 1)`, in percent of `1 + f(x)`, and finds it by a few iterations of
+//! section 2.2.2) of the last token's logits `x`. That is the largest rise of the cross-entropy `f` in the
+//! box `|y_i| <= eps (|x_i| + 1)`, in percent of `1 + f(x)`; it is found by a few iterations of
 //! [L-BFGS-B](crate::minimize). The maximum is at a vertex that needs no search (the probe `sharpness`); what
 //! a search of few iterations ends at is at most that. With ten iterations it was reached within
-//! 0.2 % for 256 normal logits of deviation 2 and missed by 16 % for 32 000, whose gradient is small
-//! everywhere (200 iterations: by 0.4 %), so values of both methods do not belong into one table. `eps` and
+//! 0.2 % for 256 normal logits of deviation 2. For 32 000, whose gradient is small everywhere, it was
+//! missed by 16 % (200 iterations: by 0.4 %). So values of both methods do not belong into one table. `eps` and
 //! the number of iterations are not published; Keskar's are 1e-3 or 5e-4, and 10.
 
 use crate::minimize::{Options, minimize};

@@ -2,8 +2,8 @@
 //!
 //! The "vector operations" of the microxcaling library (<https://github.com/microsoft/microxcaling>,
 //! `mx/layernorm.py`, `mx/activations.py`, `mx/vector_ops.py` with `bfloat=16`), which the study of
-//! MX training instabilities (arXiv 2506.20752) trained with: inputs and weights are rounded first,
-//! then the result of each addition, product, root, quotient and exponential; a sum along a row or
+//! MX training instabilities (arXiv 2506.20752) trained with. Inputs and weights are rounded first,
+//! then the result of each addition, product, root, quotient and exponential. A sum along a row or
 //! over rows is one operation. GELU there is `x sigmoid(1.59375 (x + 0.044677734 x³))`, its
 //! constants rounded too. `RMSNorm`, which that study does not use, follows `LayerNorm` without the
 //! mean.

@@ -3,7 +3,7 @@
 //!
 //! The definition is [`multiply_plain`](exmy::gemm::fast::multiply_plain) of the operands' codes and
 //! scales. Members of a group that have tensor scales of their own are multiplied one after the
-//! other, as these scales multiply their sums: where the group is summed over (`grad_input`), the
+//! other, as these scales multiply their sums. Where the group is summed over (`grad_input`), the
 //! first one's product is stored and those of the others are added in the group's order.
 
 use crate::nn::device::MatrixMut;

@@ -1,8 +1,8 @@
 //! Checkpoints: everything a run needs to go on as if it had never stopped.
 //!
-//! A checkpoint is one safetensors file with the f32 master weights under their Hugging Face names,
-//! AdamW's two moments as `adamw.m.NAME` and `adamw.v.NAME`, or the buffer of SGD with momentum as
-//! `sgd.b.NAME`, and one metadata entry, `exmy`: a JSON object with the step, the tokens seen, the
+//! A checkpoint is one safetensors file. It has the f32 master weights under their Hugging Face names
+//! and AdamW's two moments as `adamw.m.NAME` and `adamw.v.NAME`, or the buffer of SGD with momentum as
+//! `sgd.b.NAME`. Its one metadata entry, `exmy`, is a JSON object with the step, the tokens seen, the
 //! recipe's memory, if there is any, the [`Digests`] of the run's records up to there, and its own digest.
 //! Random bits are addressed by step, so there is no generator state to save. One file appears by one rename,
 //! so a checkpoint is whole or absent.

@@ -22,8 +22,8 @@
 //! and that the last word and the mark of a sentence are fixed by its first word. Nouns show class
 //! and number by their ending, so agreement is a rule and not a list to remember.
 //!
-//! Every derivation has one spelling and every spelling one derivation: words end in a space or a
-//! mark, so none begins another; category shows in the ending; a relative clause belongs to the
+//! Every derivation has one spelling and every spelling one derivation. Words end in a space or a
+//! mark, so none begins another. Category shows in the ending. A relative clause belongs to the
 //! noun right before it, an adverb to the verb right after it, and each noun phrase has at most one
 //! clause. The entropy of derivations is therefore that of the text, and [`Language::entropy_rate`]
 //! is its closed form. Since sentences are independent, a finite text scatters about it;

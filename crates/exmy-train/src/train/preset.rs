@@ -6,12 +6,14 @@
 //! configuration of nanoGPT's README for a CPU (<https://github.com/karpathy/nanoGPT>), on bytes.
 //!
 //! The others have the shapes, and as far as they are known the training, of published experiments;
-//! the numbers of parameters are tested. `gpt2-124m` is nanoGPT's `train_gpt2.py`, `llama-120m` and
-//! `llama-7b` are TinyLlama's and Llama 2's as arXiv 2405.18710 trained them, `olmo-lN` the models of
-//! N layers, width 64 N, of arXiv 2506.20752 with the steps of its smallest budget (2e17 operations
-//! by 6 N D), `gla-...` and `sa-...` Flash Linear Attention's
-//! (<https://github.com/fla-org/flash-linear-attention>), `qwen3-1.7b` Qwen3's, `proxy-...` the
-//! student-teacher experiments of arXiv 2506.20752.
+//! the numbers of parameters are tested.
+//! * `gpt2-124m` is nanoGPT's `train_gpt2.py`.
+//! * `llama-120m` and `llama-7b` are TinyLlama's and Llama 2's as arXiv 2405.18710 trained them.
+//! * `olmo-lN` are the models of N layers, width 64 N, of arXiv 2506.20752 with the steps of its
+//!   smallest budget (2e17 operations by 6 N D).
+//! * `gla-...` and `sa-...` are Flash Linear Attention's
+//!   (<https://github.com/fla-org/flash-linear-attention>), `qwen3-1.7b` is Qwen3's.
+//! * `proxy-...` are the student-teacher experiments of arXiv 2506.20752.
 
 use crate::nn::decoder::{self, Gla, InitScheme, Mixer, Mixers, Mlp, Norm, Position, QkNorm};
 use crate::nn::{model, proxy};

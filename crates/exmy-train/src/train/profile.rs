@@ -60,15 +60,20 @@ impl Profile {
 
 /// What training needs on paper, in bytes: everything in f32, each number once.
 ///
-/// Activations, for each token of a step: of each block the stream before both norms, the norms'
-/// outputs and statistics, q|k|v, the logarithm of the sum of each row of attention, the attention's
-/// output (gated linear attention: all its projections, the gate's logits and decays, what the
-/// recurrence writes, that normed and gated), queries and keys before norms of their own, the
-/// pre-activations and the activations; apart from the blocks the stream at the end, the last norm's
-/// output and the logits, the token and its target. Probabilities are not among them, which can be
-/// formed again from q and k, nor are gradients of activations. Of the proxy they are the stream, the
-/// norms' outputs and statistics, pre-activations and activations, and the targets. An evaluation has
-/// the activations of one block, of more sequences.
+/// Activations are counted for each token of a step.
+/// * Of each block: the stream before both norms, the norms' outputs and statistics, the
+///   pre-activations and the activations of the MLP.
+/// * Of softmax attention: q|k|v, queries and keys before norms of their own, the logarithm of the
+///   sum of each row, the output.
+/// * Of gated linear attention: all its projections, the gate's logits and decays, what the
+///   recurrence writes, that normed and gated.
+/// * Apart from the blocks: the stream at the end, the last norm's output, the logits, the token and
+///   its target.
+/// * Of the proxy: the stream, the norms' outputs and statistics, pre-activations and activations,
+///   the targets.
+///
+/// Probabilities are not among them, as they can be formed again from q and k, nor are gradients of
+/// activations. An evaluation has the activations of one block, of more sequences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Paper {
     /// Of the model, and of the proxy's teacher.

@@ -1,10 +1,10 @@
 //! What a run starts from in place of fresh weights: tensors of a file, or another run's checkpoint.
 //!
 //! **Weights of a file** (`start.weights`, `--init-from`): a safetensors file as PyTorch users write
-//! it. A tensor is taken where its name is that of a parameter: as it stands, without the prefixes
-//! `module.` and `_orig_mod.` of PyTorch's wrappers, with `model.` before it, or translated from
-//! GPT-2's names of Hugging Face and nanoGPT (`transformer.h.0.attn.c_attn.weight`; the fused q, k, v
-//! are divided, and matrices stored (in, out) by Hugging Face's `Conv1D` are transposed). f64, f32,
+//! it. A tensor is taken where its name is that of a parameter. The name may have the prefixes
+//! `module.` and `_orig_mod.` of PyTorch's wrappers, lack `model.` at its beginning, or be one of
+//! GPT-2's of Hugging Face and nanoGPT (`transformer.h.0.attn.c_attn.weight`). Of GPT-2 the fused q, k, v
+//! are divided, and matrices stored (in, out) by Hugging Face's `Conv1D` are transposed. f64, f32,
 //! f16 and bf16 are read; f64 is rounded to nearest even. A shape that differs is an error; parameters that
 //! the file lacks keep their fresh values; both these and tensors that belong to nothing are listed.
 //!

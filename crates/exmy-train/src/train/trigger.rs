@@ -14,13 +14,12 @@
 //! ```
 //!
 //! A decision is a function of the configuration and of the lines of `metrics.jsonl` up to its step
-//! ([`Control`](crate::train::control::Control) reads them one after the other), so it is the same in every
+//! ([`Control`](crate::train::control::Control) reads them one after the other). So it is the same in every
 //! repeat, and a resumed run finds its recipe, its counts and its pauses by reading the lines again.
 //!
-//! What a change does, `then`, is a recipe, or a part of one: a text that begins with `+` is
-//! appended to the recipe in force (`+out=bf16`), a table is a recipe's, its `base` the one in force
-//! unless it names one.
-//! It holds from the next step on.
+//! What a change does, `then`, is a recipe, or a part of one. A text that begins with `+` is
+//! appended to the recipe in force (`+out=bf16`). A table is a recipe's; without a `base` that is the
+//! one in force. A change holds from the next step on.
 //!
 //! Values are compared as recorded. A loss or norm that is no finite number counts as above every
 //! limit, and fires rules with `rollback` at once, whatever their `for`: there is no later.

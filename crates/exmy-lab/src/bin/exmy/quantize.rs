@@ -33,11 +33,11 @@ use std::path::{Path, PathBuf};
 /// product: in PyTorch's linear layers the last axis of the weight is the one that is summed.
 ///
 /// The table shows for each tensor the ratio of signal to quantization noise (10 log10 of the sum of
-/// x^2 over the sum of (x - y)^2), the largest |x - y|, the share of numbers beyond the largest
-/// magnitude that their block can express (saturated), the share that was not zero and became zero
-/// (flushed), the share that was finite and became infinite or NaN (lost; the other figures are
-/// those of the rest, but for what only the type of --dequantize cannot hold), and the bits an
-/// element takes, scales included.
+/// x^2 over the sum of (x - y)^2), the largest |x - y|, and the bits an element takes, scales included.
+/// Three columns are shares of the numbers: saturated, those beyond the largest magnitude that their
+/// block can express; flushed, those that were not zero and became zero; lost, those that were finite
+/// and became infinite or NaN. All other columns are of what is not lost, and of what is lost only
+/// because the type of --dequantize cannot hold it.
 ///
 /// With --dequantize the rounded values are written in place of codes, in any format whatever its
 /// width. Without --to, --dequantize writes the values of the quantized tensors that IN holds.

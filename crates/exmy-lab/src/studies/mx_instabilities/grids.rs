@@ -215,10 +215,10 @@ pub(crate) static NEW_SEEDS: Grid = Grid {
     ..AT_RATE
 };
 
-/// What an MX run goes on in: the nine changes of the study, of which `control` goes on as it began,
-/// `fp32_still`: f32 whose betas stay 0, as they do in MX, and `nothing`: the same recipe at a rate that is
-/// larger by 2^-22 of it, which shows what chance does once so small a change has grown: the least that is to
-/// be expected of any change.
+/// What an MX run goes on in: the nine changes of the study, of which `control` goes on as it began, and two
+/// more. `fp32_still` is f32 whose betas stay 0, as they do in MX. `nothing` is the same recipe at a rate that
+/// is larger by 2^-22 of it. It shows what chance does once so small a change has grown, which is the least
+/// to be expected of any change.
 macro_rules! changes {
     ($format:literal) => {
         [

@@ -65,7 +65,7 @@ impl Effect {
 
 /// What claimed interventions do to the share of diverging runs in one setting: of each seed whether its MX
 /// run diverges, and the effects. A run that has diverged can only be helped and one that has not only be
-/// harmed, so that counts of seeds would say how many of either there are; the share of runs that diverge
+/// harmed, so counts of seeds would say how many of either there are. The share of runs that diverge
 /// with interventions against that without is fair to both.
 fn judge(name: &str, seeds: &[Seed], null: Option<&[Seed]>, alone: &[Alone]) -> Verdict {
     let gap = fewer(seeds, null, 0.95);

@@ -1,11 +1,14 @@
 //! The shape of a decoder: what `[model]` in a run's configuration says.
 //!
-//! The choices cover GPT-2 (layer norm, learned positions, GELU, tied head; nanoGPT's variant
-//! without biases), Llama (RMS norm, rotary positions, SwiGLU, grouped key heads, untied head),
-//! OLMo (layer norm without bias, also over all queries and all keys), Qwen3 (RMS norm over each
-//! head's queries and keys) and the gated linear attention of Flash Linear Attention; any mixture
-//! works, each layer with the mixer that [`Mixers`] gives it. Linear operators have no bias, but
-//! for the decay gate of gated linear attention.
+//! The choices cover
+//! * GPT-2: layer norm, learned positions, GELU, tied head; nanoGPT's variant without biases;
+//! * Llama: RMS norm, rotary positions, SwiGLU, grouped key heads, untied head;
+//! * OLMo: layer norm without bias, also over all queries and all keys;
+//! * Qwen3: RMS norm over each head's queries and keys;
+//! * the gated linear attention of Flash Linear Attention.
+//!
+//! Any mixture works, each layer with the mixer that [`Mixers`] gives it. Linear operators have no
+//! bias, but for the decay gate of gated linear attention.
 
 #[doc(hidden)]
 pub mod check;
@@ -206,11 +209,13 @@ impl Config {
         blocks.sum::<usize>() + self.d_model * self.vocab
     }
 
-    /// Multiplications and additions that training on one token takes, at full context: 6 per
-    /// weight of a linear operator (2 each for forward, `grad_input`, `grad_weight`); for the
-    /// two products of attention, which see (context + 1) / 2 positions in the mean, 6 per position,
-    /// head dimension and product; for gated linear attention 6 per element of the state for each of
-    /// what goes in and what is read. Norms, activations and the optimizer are not counted.
+    /// Multiplications and additions that training on one token takes, at full context.
+    ///
+    /// A linear operator has 6 per weight: 2 each for forward, `grad_input` and `grad_weight`. Each of
+    /// the two products of attention has 6 per position and head dimension, and sees
+    /// (context + 1) / 2 positions in the mean. Gated linear attention has 6 per element of the state
+    /// for what goes in, and as many for what is read. Norms, activations and the optimizer are not
+    /// counted.
     pub fn flops_per_token(&self) -> u64 {
         let mixing = |layer| match self.mixer.of(layer) {
             Mixer::Attention => self.d_model as u64 * (self.context as u64 + 1),

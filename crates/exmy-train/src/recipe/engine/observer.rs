@@ -37,9 +37,9 @@ pub trait Observer {
         let _ = seen;
     }
 
-    /// What a product of one operator gave, patched and rounded: forward (tokens x out),
-    /// `grad_weight` (out x in) with what earlier parts of the step have added up, or `grad_input`
-    /// (tokens x in), which is one sum for all operators of a group and is shown under its first.
+    /// What a product of one operator gave, patched and rounded: forward (tokens x out), `grad_input`
+    /// (tokens x in) or `grad_weight` (out x in). The weight's gradient has what earlier parts of the
+    /// step have added up. The input's is one sum for all operators of a group, shown under its first.
     fn output(&mut self, site: Site, product: Product, values: View<'_, f32>) {
         let _ = (site, product, values);
     }

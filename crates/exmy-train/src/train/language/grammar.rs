@@ -1,9 +1,9 @@
 //! Probabilistic context-free grammars over byte strings, with closed forms.
 //!
 //! A grammar is a list of rules `left -> right` with probabilities that sum to 1 over each left
-//! side. What it says about its sentences is exact, not sampled: if `M[A][B]` is the expected
-//! number of `B` in one application of a rule of `A`, the expected uses `m` of every nonterminal
-//! in one sentence solve `m = e_start + Mᵀ m`; the entropy of a derivation is then the sum of
+//! side. What it says about its sentences is exact, not sampled. Let `M[A][B]` be the expected
+//! number of `B` in one application of a rule of `A`. Then the expected uses `m` of every nonterminal
+//! in one sentence solve `m = e_start + Mᵀ m`. The entropy of a derivation is the sum of
 //! `m[A] H(A)` over the nonterminals (Grenander, "Syntax-controlled probabilities", 1967; Booth and
 //! Thompson, IEEE Trans. Computers 22, 1973) and the expected length that of `m[A] bytes(A)`.
 //! Both are finite if the spectral radius of `M` is below 1, which [`GrammarBuilder::build`]

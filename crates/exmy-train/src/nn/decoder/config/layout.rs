@@ -39,7 +39,7 @@ impl Config {
     }
 
     /// The arena of the parameters. q, k, v are adjacent (and with them g and gk of gated linear
-    /// attention), and so are gate and up, so that a group is one matrix; a bias follows what it
+    /// attention), and so are gate and up, so that a group is one matrix. A bias follows what it
     /// belongs to, a sink its token table. A tied head has no entry of its own, norms that are not
     /// affine have none.
     ///
@@ -135,9 +135,9 @@ impl Config {
 
     /// Makes channels hot in parameters of this model, which goes on computing the same function.
     ///
-    /// A hot channel `j` is the same in every layer, since outlier channels of trained networks are:
+    /// A hot channel `j` is the same in every layer, since outlier channels of trained networks are.
     /// `scale` multiplies element `j` of the gain (and bias) of the norms before the mixers, the
-    /// MLPs and an untied head, and divides column `j` of each weight that reads them. A power of two changes
+    /// MLPs and an untied head. It divides column `j` of each weight that reads them. A power of two changes
     /// no bit of what the model gives in a binary floating-point format whose range it does not leave.
     ///
     /// # Panics
