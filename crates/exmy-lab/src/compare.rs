@@ -8,7 +8,7 @@
 //! two records differ is where something else was computed: step 0 or 1 where recipe or weights differ, a
 //! later one where a rule or a branch changed something.
 
-use crate::gather::NamedRun;
+use crate::gather::{NamedRun, damage};
 use crate::inventory::recent_loss;
 use crate::keys::{Keys, keys, repeats};
 use crate::runner::differ;
@@ -16,7 +16,7 @@ use crate::table::gap_percent;
 use exmy::error::{Error, Result};
 use exmy_train::train::config::Config;
 use exmy_train::train::record::Metrics;
-use exmy_train::train::run::{Summary, intact};
+use exmy_train::train::run::Summary;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use toml::Value;
@@ -212,7 +212,7 @@ fn of_run(run: &NamedRun, base: Option<(&NamedRun, &Base)>) -> Result<Compared> 
         gap_percent: gap.map(|(percent, _)| percent),
         gap_step: gap.map(|(_, step)| step),
         records: base.map_or(Records::First, |(_, of)| records(&of.lines, lines)),
-        damage: intact::of_run(&run.folder, &run.config)?,
+        damage: damage(&run.folder, &run.config)?,
     })
 }
 

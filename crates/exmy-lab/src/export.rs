@@ -10,13 +10,12 @@
 
 pub mod tensorboard;
 
-use crate::gather::NamedRun;
+use crate::gather::{NamedRun, damage};
 use exmy::error::{Error, Result};
 use exmy::safetensors::whole::{self, WholeFile};
 use exmy::shown::printable_path;
 use exmy_train::train::probe::{self, Line};
 use exmy_train::train::record::Metrics;
-use exmy_train::train::run::intact;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
@@ -32,7 +31,7 @@ struct Records {
 impl Records {
     /// Reads them.
     fn read(run: &NamedRun) -> Result<Self> {
-        if let Some(fault) = intact::of_run(&run.folder, &run.config)? {
+        if let Some(fault) = damage(&run.folder, &run.config)? {
             let path = printable_path(run.folder.path());
             return Err(Error::new(format!("{path}: {fault}")));
         }

@@ -107,13 +107,10 @@ fn alone(folder: &Folder, summary: Option<&Summary>) -> State {
 }
 
 impl RecordedRun {
-    /// What is wrong with the records of a run that has its result: a file was lost, cut or edited.
+    /// What is wrong with its records: a file was lost, cut or edited. Of a run without a result that is said
+    /// up to its newest checkpoint.
     pub fn missing(&self) -> Option<String> {
-        let summary = self.summary.as_ref()?;
-        // A file that cannot be read at all is reported by those who read it.
-        let fault = intact::of_run(&self.folder, &self.config).ok().flatten();
-        let probes = || probes_cut_short(&self.folder, &self.config, summary).ok().flatten();
-        fault.or_else(probes)
+        damage(&self.folder, &self.config).unwrap_or_else(|error| Some(first_line(&error)))
     }
 
     /// What its probes measured so far.
@@ -171,6 +168,22 @@ impl RecordedRun {
         let lines = lines.iter().filter(|line| line.probe == probe);
         Ok(lines.filter_map(|line| Some((line.step as f64, value(line)?))).collect())
     }
+}
+
+/// What is wrong with the records of a run, if something is.
+///
+/// # Errors
+/// If a file cannot be read.
+pub(crate) fn damage(folder: &Folder, config: &Config) -> Result<Option<String>> {
+    match (intact::of_run(folder, config)?, folder.summary()?) {
+        (None, Some(summary)) => probes_cut_short(folder, config, &summary),
+        (fault, _) => Ok(fault),
+    }
+}
+
+/// What an error says, without what would work: that is for who gave the command.
+pub fn first_line(error: &Error) -> String {
+    error.to_string().lines().next().unwrap_or_default().to_owned()
 }
 
 /// Whether a folder has records of a run, whose configuration may be lost. The `summary.json` of an output
@@ -301,9 +314,8 @@ pub fn undamaged(paths: &[PathBuf]) -> Result<(Vec<RecordedRun>, Vec<Error>)> {
     let (mut runs, mut broken) = gather(paths)?;
     runs.retain(|run| {
         // What is drawn of changed records is not what was measured.
-        let damage = run
-            .missing()
-            .map(|what| Error::new(format!("{}: {what}", printable_path(run.folder.path()))));
+        let path = printable_path(run.folder.path());
+        let damage = run.missing().map(|what| Error::new(format!("{path}: {what}")));
         let error = run.probes().err().or(damage);
         let is_whole = error.is_none();
         broken.extend(error);

@@ -1,10 +1,9 @@
 //! What lies in a folder of runs: a line a run, for `exmy ls`.
 //!
-//! Folders hold thousands of runs, and a record millions of lines. So of each run the configuration, the
-//! result and the end of `metrics.jsonl` are read, and no more than that is held at a time. Whether records
-//! were changed since is not looked at here: `exmy compare`, `watch` and `report` do.
+//! Folders hold thousands of runs, and a record millions of lines. So the records of one run are held at a
+//! time, while they are compared with what was written.
 
-use crate::gather::{State, run_folders, states_of};
+use crate::gather::{State, damage, first_line, run_folders, states_of};
 use exmy::error::{Error, Result};
 use exmy::shown::printable_path;
 use exmy_train::train::record::{Metrics, last_metrics};
@@ -44,6 +43,8 @@ pub struct Listed {
     pub unit: &'static str,
     /// Seconds since 1970 at which it last recorded something.
     pub modified: Option<u64>,
+    /// What is wrong with its records: a file was lost, cut or edited.
+    pub damage: Option<String>,
 }
 
 /// The mean training loss of the last steps of some lines.
@@ -87,6 +88,7 @@ fn listed(folder: &Folder, name: String) -> Result<(Listed, Option<Summary>)> {
         val_loss,
         unit: config.model.loss_unit(),
         modified: modified(folder),
+        damage: damage(folder, &config).unwrap_or_else(|error| Some(first_line(&error))),
     };
     Ok((listed, summary))
 }

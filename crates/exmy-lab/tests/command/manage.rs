@@ -189,12 +189,13 @@ fn rollbacks_survive_kills() {
     fs::write(&rules, format!("{ROLLBACK}{second}")).unwrap();
     let rules = ["--config", rules.to_str().unwrap(), "--threads", "1"];
     let more = ["--recipe", "bf16", "--lr", "1e-2", "--set", "record.checkpoint_every=2"];
-    let more = [&more[..], &rules].concat();
+    let probes = ["--set", "record.probes=[\"norms\"]", "--set", "record.probe_every=1"];
+    let more = [&more[..], &probes, &rules].concat();
     let begun = Instant::now();
     let expected = train(folder.path(), "expected", &more);
     let whole = begun.elapsed();
     let discarded = fs::read_dir(run_of(&expected, "bf16-s5").join("discarded")).unwrap().count();
-    assert_eq!(discarded, 2, "a test of nothing");
+    assert_eq!(discarded, 4, "a test of nothing");
     let random = Philox::new(2, Stream::new("kill times"));
     let data = text_file(folder.path());
     for attempt in 0..6 {

@@ -72,8 +72,17 @@ fn runs_are_listed_and_compared() {
     let text = fs::read_to_string(other.join("metrics.jsonl")).unwrap();
     let short: String = text.lines().take(4).map(|line| format!("{line}\n")).collect();
     fs::write(other.join("metrics.jsonl"), short).unwrap();
-    assert_eq!(json(root, &["ls", "other", "--json"])["runs"][0]["state"], "stopped");
-    assert!(printed(root, "ls", &["other"]).contains("  3/8  "));
+    let (code, text, error) = said(root, &["ls", "other"]);
+    assert!(code == Some(1) && text.contains("  3/8  "), "{text}");
+    let damage = "metrics.jsonl ends at step 3 of 8";
+    assert!(
+        error.contains(&format!("damaged: other: {damage}\n1 run of other is damaged")),
+        "{error}"
+    );
+    let (code, text, _) = said(root, &["ls", "other", "--json"]);
+    let value: Value = serde_json::from_str(&text).unwrap();
+    let cut = &value["runs"][0];
+    assert_eq!((code, &cut["state"], &cut["damage"]), (Some(1), &"stopped".into(), &damage.into()));
     let (code, text, _) = said(root, &["compare", "runs/f32-s5", "other"]);
     assert_eq!(code, Some(1), "{text}");
     assert!(text.contains("damaged: metrics.jsonl ends at step 3 of 8"), "{text}");

@@ -18,11 +18,12 @@ impl Drop for Begun {
 }
 
 /// A run that goes on until the result is dropped, below `runs`.
-fn training(root: &Path) -> Begun {
+fn training(root: &Path, settings: &[&str]) -> Begun {
     let data = text_file(root);
     let train = ["train", "--data", &data, "--recipe", "f32,mxfp4", "--quiet", "--out", "runs"];
     let more = ["--set", "train.steps=1000000", "--threads", "1"];
     let mut command = exmy(&train);
+    command.args(settings.iter().flat_map(|setting| ["--set", setting]));
     let child = command.args(TINY).args(more).current_dir(root).stderr(Stdio::null()).spawn();
     let child = Begun(child.unwrap());
     // Lines are gathered before they are written.
@@ -65,7 +66,7 @@ fn on_terminal(root: &Path, columns: u32, script: &str, keys: &str) -> Option<St
 fn q_ends_and_the_terminal_is_as_it_was() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path();
-    let child = training(root);
+    let child = training(root, &[]);
     let program = env!("CARGO_BIN_EXE_exmy");
     let watch = format!("{program} watch runs --every 1");
     let Some(seen) = on_terminal(root, 120, &format!("{watch}; echo code $?"), "xq") else {
@@ -86,6 +87,26 @@ fn q_ends_and_the_terminal_is_as_it_was() {
     // Into a pipe there is one look, without a colour.
     let seen = printed(root, "watch", &["runs"]);
     assert!(!seen.contains('\u{1b}') && !seen.contains("curve"), "{seen}");
+    drop(child);
+}
+
+/// A run at work is whole at every look, however soon a checkpoint replaces the one before: its records go on
+/// behind what the checkpoint says of them.
+#[test]
+fn a_run_at_work_is_not_damaged() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    let settings = [
+        "record.checkpoint_every=1",
+        "record.keep=1",
+        "record.probes=[\"norms\"]",
+        "record.probe_every=1",
+    ];
+    let child = training(root, &settings);
+    for command in ["watch runs --once", "ls runs", "report runs", "plot runs"].repeat(10) {
+        let words: Vec<&str> = command.split(' ').collect();
+        printed(root, words[0], &words[1..]);
+    }
     drop(child);
 }
 

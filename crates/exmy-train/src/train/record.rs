@@ -217,39 +217,42 @@ impl Lines {
     }
 }
 
-/// How long the lines up to `step` are in the text of `metrics.jsonl`, and the last step that they reach.
-pub(in crate::train) fn reach(text: &[u8], step: u64) -> (usize, Option<u64>) {
-    let (mut kept, mut last) = (0, None::<u64>);
-    for line in text.split_inclusive(|&byte| byte == b'\n') {
-        let whole = line.ends_with(b"\n");
-        match serde_json::from_slice::<Metrics>(line) {
-            // A line a step: what follows a gap is not what the rules saw.
-            Ok(metrics)
-                if whole
-                    && metrics.step <= step
-                    && last.is_none_or(|last| metrics.step == last + 1) =>
-            {
-                kept += line.len();
-                last = Some(metrics.step);
-            }
-            _ => break,
+/// How long the lines up to `step` are in the text of `metrics.jsonl`, and what is wrong where they do not
+/// reach it.
+pub(in crate::train) fn reach(text: &[u8], step: u64) -> (usize, Option<String>) {
+    let (mut kept, mut next) = (0, 0);
+    let whole = text.split_inclusive(|&byte| byte == b'\n').filter(|line| line.ends_with(b"\n"));
+    for line in whole {
+        if next > step {
+            break;
         }
+        let Ok(Metrics { step: found, .. }) = serde_json::from_slice(line) else { break };
+        // A line a step: what follows a gap is not what the rules saw.
+        let fault = match found.checked_sub(next) {
+            Some(0) => None,
+            Some(1) => Some(format!("lacks step {next}")),
+            Some(_) => Some(format!("lacks steps {next} to {}", found - 1)),
+            None => Some(format!("has step {found} behind step {}", next - 1)),
+        };
+        if fault.is_some() {
+            return (kept, fault);
+        }
+        (kept, next) = (kept + line.len(), next + 1);
     }
-    (kept, last)
+    (kept, (next <= step).then(|| format!("ends at step {} of {step}", next.saturating_sub(1))))
 }
 
 /// The length of the lines up to `step` in the text of `metrics.jsonl`, which is at `path`.
 fn length(path: &Path, text: &[u8], step: u64) -> Result<usize> {
-    let (kept, last) = reach(text, step);
-    if last != Some(step) {
-        return Err(Error::new(format!(
-            "{} ends at step {}, its checkpoint is of step {step}",
-            printable_path(path),
-            last.unwrap_or(0)
-        ))
-        .hint("the file was changed from outside; remove the newer checkpoints and resume"));
+    match reach(text, step) {
+        (kept, None) => Ok(kept),
+        (_, Some(what)) => {
+            let what =
+                format!("{} {what}, and a checkpoint is of step {step}", printable_path(path));
+            Err(Error::new(what)
+                .hint("the file was changed from outside; remove the newer checkpoints and resume"))
+        }
     }
-    Ok(kept)
 }
 
 /// The bytes of a file of lines; none where there is no file.

@@ -14,9 +14,8 @@
 //! Metrics are made durable before the checkpoint that follows them, so a checkpoint never stands
 //! next to metrics that do not reach it; what stands after it is cut off on resume.
 //!
-//! A rollback ([`trigger`](crate::train::trigger)) sets the lines it undoes aside, removes the
-//! checkpoints after the one it goes back to, cuts the metrics back to that and goes on under the
-//! changed recipe. What it changed stands in the first line that follows. A kill in between loses
+//! A rollback ([`trigger`](crate::train::trigger)) removes the checkpoints after the one it goes back to,
+//! sets the lines it undoes aside, cuts the records back to that and goes on under the changed recipe. What it changed stands in the first line that follows. A kill in between loses
 //! the rollback and with it all that came after the checkpoint, so the same steps lead to the same
 //! decision again. Only scheduled checkpoints are gone back to, so an interruption changes nothing.
 
@@ -342,13 +341,14 @@ impl<D: Quantize> Run<'_, D> {
         let discarded = folder.discarded();
         fs::create_dir_all(&discarded).map_err(|error| Error::io("create", &discarded, error))?;
         let name = format!("rollback-{:02}.jsonl", self.rollbacks.len() + 1);
+        // Before any line is cut: no checkpoint stands next to records that do not reach it.
+        checkpoint::remove(&checkpoints, |step| step > to)?;
         let unseen = self.probing.cut_back(&folder.probes_file(), to)?;
         if !unseen.is_empty() {
             let name = format!("rollback-{:02}.probes.jsonl", self.rollbacks.len() + 1);
             whole::write_whole(&discarded.join(name), &unseen)?;
         }
         whole::write_whole(&discarded.join(name), &undone)?;
-        checkpoint::remove(&checkpoints, |step| step > to)?;
         cut_back(&folder.metrics_file(), Some(to))?;
         self.metrics = Lines::append(&folder.metrics_file())?;
         match target {

@@ -1,13 +1,12 @@
 //! `exmy compare`: runs set against the first of them, seed by seed.
 
-use crate::ls::reason;
 use crate::phase::Phase;
 use crate::rows::{Line, table, width};
 use crate::{PARTLY, show};
 use clap::Args;
 use exmy::error::{Error, Result};
 use exmy_lab::compare::{Compared, Comparison, Records, compare};
-use exmy_lab::gather::configured;
+use exmy_lab::gather::{configured, first_line};
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -107,7 +106,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
     }
     let is_whole = broken.is_empty() && found.runs.iter().all(|run| run.damage.is_none());
     if arguments.json {
-        let left_out: Vec<String> = broken.iter().map(reason).collect();
+        let left_out: Vec<String> = broken.iter().map(first_line).collect();
         let text = json!({
             "runs": found.runs, "configuration": found.configuration, "left_out": left_out,
         });

@@ -12,7 +12,7 @@ use crate::show;
 use clap::Args;
 use exmy::error::{Error, Result};
 use exmy::shown::printable_path;
-use exmy_lab::gather::{run_folders, undamaged};
+use exmy_lab::gather::{first_line, run_folders, undamaged};
 use exmy_lab::overview;
 use exmy_lab::page::Page;
 use exmy_train::train::run::{Folder, is_at_work};
@@ -134,7 +134,7 @@ fn stamp(runs: &[PathBuf]) -> Arc<str> {
 /// The page of the runs as they are.
 fn page(runs: &[PathBuf], title: &str) -> Result<String> {
     let (runs, broken) = undamaged(runs)?;
-    let left_out: Vec<String> = broken.iter().map(crate::ls::reason).collect();
+    let left_out: Vec<String> = broken.iter().map(first_line).collect();
     let provenance = provenance(None);
     Ok(overview::page(title, &runs, &left_out, &provenance)?.to_html())
 }

@@ -7,13 +7,14 @@ use crate::{PARTLY, show};
 use clap::Args;
 use exmy::error::{Error, Result};
 use exmy::shown::printable_path;
+use exmy_lab::gather::first_line;
 use exmy_lab::inventory::{Listed, age, list};
 use serde_json::json;
 use std::path::PathBuf;
 
 /// List runs: recipe, seed, state, steps, losses, age
 ///
-/// Runs that cannot be read are named, and then the exit code is 1.
+/// Runs that are damaged or cannot be read are named, and then the exit code is 1.
 #[derive(Args)]
 #[command(after_long_help = HELP)]
 pub(crate) struct Arguments {
@@ -55,12 +56,8 @@ fn line(run: &Listed) -> Line {
         of(run.val_loss),
         age(run).map_or_else(|| "-".to_owned(), ago),
     ];
-    Line { name: run.name.clone(), cells: cells.into(), remark: String::new() }
-}
-
-/// What is wrong with a run, on one line.
-pub(crate) fn reason(error: &Error) -> String {
-    error.to_string().lines().next().unwrap_or_default().to_owned()
+    let remark = if run.damage.is_some() { "damaged".to_owned() } else { String::new() };
+    Line { name: run.name.clone(), cells: cells.into(), remark }
 }
 
 /// Runs the command; the result is the exit code.
@@ -73,9 +70,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
     let reading = Phase::begin("reading the runs", false);
     let (runs, broken) = list(folder)?;
     drop(reading);
-    let code = if broken.is_empty() { 0 } else { PARTLY };
+    let damaged = || runs.iter().filter_map(|run| Some((run, run.damage.as_ref()?)));
+    let code = if broken.is_empty() && damaged().count() == 0 { 0 } else { PARTLY };
     if arguments.json {
-        let left_out: Vec<String> = broken.iter().map(reason).collect();
+        let left_out: Vec<String> = broken.iter().map(first_line).collect();
         let text = json!({ "runs": runs, "left_out": left_out });
         show::raw(&format!("{text:#}\n"))?;
         return Ok(code);
@@ -85,10 +83,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
     if !lines.is_empty() {
         show::result(&table(&heads, 2, &lines, width()))?;
     }
+    damaged().for_each(|(run, what)| say!("damaged: {}: {what}", printable_path(&run.path)));
     broken.iter().for_each(|error| say!("left out: {error}"));
-    if !broken.is_empty() {
-        let count = counted(broken.len() as u64, "run");
-        say!("{count} of {} cannot be read", printable_path(folder));
+    for (count, what) in [(damaged().count(), "damaged"), (broken.len(), "unreadable")] {
+        if count > 0 {
+            let (runs, are) = (counted(count as u64, "run"), if count == 1 { "is" } else { "are" });
+            say!("{runs} of {} {are} {what}", printable_path(folder));
+        }
     }
     Ok(code)
 }
