@@ -1,6 +1,6 @@
 //! `exmy report --follow`: who is answered, what is shown, and how it ends.
 
-use crate::{TINY, contents, exmy, run_of, succeed, text_file};
+use crate::{TINY, contents, exmy, heeding_signals, run_of, succeed, text_file};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -20,7 +20,7 @@ impl Drop for Server {
 
 impl Server {
     fn start(root: &Path, more: &[&str]) -> Self {
-        let mut command = exmy(&["report", "runs", "--follow", "--port", "0"]);
+        let mut command = heeding_signals(&["report", "runs", "--follow", "--port", "0"]);
         command.args(more).current_dir(root).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
         let mut line = String::new();

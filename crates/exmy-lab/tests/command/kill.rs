@@ -1,7 +1,7 @@
 //! A run that is killed leaves a folder from which `--resume` reaches the bits of an uninterrupted
 //! run: at any moment, also inside the writing of a checkpoint, also several times.
 
-use crate::{TINY, assert_same, exmy, run_of, succeed, text_file};
+use crate::{TINY, assert_same, exmy, heeding_signals, run_of, succeed, text_file};
 use exmy::random::{Philox, Stream};
 use std::fs;
 use std::path::Path;
@@ -136,9 +136,7 @@ fn a_program_that_waits_ends_at_the_first_request() {
         // As much as a pipe holds.
         let (unread, mut full) = std::io::pipe().unwrap();
         full.write_all(&[b' '; 1 << 16]).unwrap();
-        // Whoever started the tests may have signals ignored.
-        let mut command = std::process::Command::new("env");
-        command.args(["--default-signal", env!("CARGO_BIN_EXE_exmy"), "train"]);
+        let mut command = heeding_signals(&["train"]);
         let mut child = command.current_dir(&folder).stderr(full).spawn().unwrap();
         // Before, it might not listen yet.
         sleep(Duration::from_millis(500));

@@ -41,6 +41,17 @@ fn exmy(arguments: &[&str]) -> Command {
     command
 }
 
+/// The program with no signal ignored, where whoever started the tests has some ignored (`nohup`).
+fn heeding_signals(arguments: &[&str]) -> Command {
+    if !cfg!(target_os = "linux") {
+        return exmy(arguments);
+    }
+    let mut command = Command::new("env");
+    command.args(["--default-signal", env!("CARGO_BIN_EXE_exmy")]).args(arguments);
+    command.env_remove("EXMY_SIMD");
+    command
+}
+
 /// Says that a check is left out because something optional is not on this machine. `.ci/run` names the file
 /// that collects these lines, and counts them.
 fn skipped(missing: &str) {
