@@ -146,6 +146,9 @@ pub mod vectors;
 #[cfg(feature = "std")]
 pub mod error;
 #[doc(hidden)]
+#[cfg(feature = "std")]
+pub mod reserve;
+#[doc(hidden)]
 #[cfg(feature = "alloc")]
 pub mod shown;
 

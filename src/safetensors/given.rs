@@ -6,6 +6,7 @@
 //! ([`InvalidInput`](ErrorKind::InvalidInput)), or it is longer than anything of its kind
 //! ([`FileTooLarge`](ErrorKind::FileTooLarge)).
 
+use crate::reserve;
 use std::fs::{self, File, Metadata};
 use std::io::{self, ErrorKind, Read};
 use std::path::Path;
@@ -109,7 +110,7 @@ fn more(file: &mut File, bytes: &mut Vec<u8>) -> io::Result<bool> {
     const SPARE: usize = 64;
     let claimed = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
     let next = claimed.saturating_sub(bytes.len()).clamp(SPARE, LINE);
-    bytes.try_reserve(next + SPARE)?;
+    reserve::reserve(bytes, next + SPARE)?;
     Ok(file.by_ref().take(next as u64).read_to_end(bytes)? == next)
 }
 

@@ -6,7 +6,6 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::hint::black_box;
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -14,6 +13,7 @@ use std::sync::OnceLock;
 use super::header::{MAX_HEADER, quoted};
 use super::{Entry, Header, Record, given};
 use crate::error::{Error, Result};
+use crate::reserve;
 use crate::shown::printable_path;
 
 /// What to do with a model of several files.
@@ -38,12 +38,8 @@ pub(super) fn reserve<T>(name: &str, into: &mut Vec<T>, count: usize) -> Result<
         *into = Vec::new();
     }
     into.clear();
-    let left = || {
-        let mut left = Vec::<u8>::new();
-        // What nobody looks at the compiler need not allocate.
-        black_box(&mut left).try_reserve_exact(LEFT)
-    };
-    black_box(&mut *into).try_reserve_exact(count).and_then(|()| left()).map_err(|_| {
+    let left = || reserve::reserve(&mut Vec::<u8>::new(), LEFT);
+    reserve::reserve(into, count).and_then(|()| left()).map_err(|_| {
         *into = Vec::new();
         let bytes = count as u128 * size_of::<T>() as u128;
         Error::new(format!("tensor {} needs {bytes} bytes of memory at once", quoted(name)))

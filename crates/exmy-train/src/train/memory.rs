@@ -4,9 +4,9 @@
 //! process's control group or its limit of addresses (`ulimit -v`) allows less. Elsewhere nothing is known.
 
 use std::fs::read_to_string;
-use std::hint::black_box;
 
 use exmy::error::{Error, Result};
+use exmy::reserve::reserve;
 
 /// Bytes that the process may take, where the system says it.
 pub fn available() -> Option<u64> {
@@ -34,9 +34,8 @@ pub fn had(most: u64) -> u64 {
     let (mut pieces, mut sum) = (Vec::new(), 0);
     while sum < most && piece >= LEAST {
         let mut buffer = Vec::<u8>::new();
-        // What nobody looks at the compiler need not allocate.
-        let asked = black_box(&mut buffer).try_reserve_exact(piece as usize);
-        if asked.is_err() || pieces.try_reserve(1).is_err() {
+        let asked = reserve(&mut buffer, piece as usize);
+        if asked.is_err() || reserve(&mut pieces, 1).is_err() {
             piece /= 2;
             continue;
         }
@@ -51,9 +50,7 @@ pub fn had(most: u64) -> u64 {
 /// # Errors
 /// If as many cannot be had at once.
 pub fn ensure(numbers: usize, what: &str) -> Result<()> {
-    let mut buffer = Vec::<f32>::new();
-    // What nobody looks at the compiler need not allocate.
-    black_box(&mut buffer).try_reserve_exact(numbers).map_err(|_| {
+    reserve(&mut Vec::<f32>::new(), numbers).map_err(|_| {
         let bytes = size(4 * numbers as u64);
         Error::new(format!("{what} need {bytes} of memory, which cannot be had"))
             .hint("free some, raise the limit (ulimit -v), or take a machine with more")

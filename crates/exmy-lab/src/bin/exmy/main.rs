@@ -7,11 +7,11 @@ macro_rules! say {
     ($($text:tt)*) => { $crate::show::say(format_args!($($text)*)) };
 }
 
-#[cfg(unix)]
-mod abort;
 mod compare;
 mod convert;
 mod device;
+#[cfg(unix)]
+mod exhausted;
 mod explain_mma;
 mod export;
 mod follow;
@@ -89,7 +89,7 @@ enum Command {
 /// Misuse: bad arguments, bad input, files that cannot be used.
 const MISUSE: u8 = 2;
 
-/// Done without some of what was asked for: runs that are damaged.
+/// Done without some of what was asked for: runs that are damaged, files that stand in the way.
 const PARTLY: u8 = 1;
 
 /// Runs diverged, where that was to be reported.
@@ -130,8 +130,6 @@ fn arguments() -> Result<Arguments, u8> {
 }
 
 fn main() -> ExitCode {
-    #[cfg(unix)]
-    abort::listen();
     let arguments = match arguments() {
         Ok(arguments) => arguments,
         Err(code) => return ExitCode::from(code),

@@ -5,13 +5,13 @@ use clap::{Args, ValueEnum};
 use exmy::error::{Error, Result};
 use exmy::format::Format;
 use exmy::math::IntInvalid;
+use exmy::reserve::reserve;
 use exmy::round::{Overflow, Profile, Rounding, Tininess};
 use exmy::vectors::evaluate::{Evaluator, Settings};
 use exmy::vectors::function::Kind;
 use exmy_lab::device::{Choice, Place};
 use std::cell::RefCell;
 use std::ffi::OsString;
-use std::hint::black_box;
 use std::io::{self, BufWriter, Read, Write};
 
 /// What a function's name leaves open.
@@ -148,9 +148,7 @@ fn room(threads: usize) -> Result<()> {
     const STACK: usize = 2 << 20;
     const BESIDE: usize = 4 << 20;
     let bytes = threads * STACK + BESIDE;
-    let mut room = Vec::<u8>::new();
-    // What nobody looks at the compiler need not allocate.
-    black_box(&mut room).try_reserve_exact(bytes).map_err(|_| {
+    reserve(&mut Vec::<u8>::new(), bytes).map_err(|_| {
         let counted = counted(threads as u64, "thread");
         Error::new(format!("{counted} and what they work with need {bytes} bytes of memory"))
             .hint("there is not as much: raise the limit (ulimit -v), or take fewer --threads")

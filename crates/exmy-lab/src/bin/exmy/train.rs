@@ -2,7 +2,7 @@
 
 use crate::DIVERGED;
 #[cfg(unix)]
-use crate::abort;
+use crate::exhausted;
 use crate::phase::Phase;
 use crate::settings::Work;
 use crate::show::{self, Watcher};
@@ -14,6 +14,7 @@ use exmy::shown::printable_path;
 use exmy_lab::device::Place;
 use exmy_lab::runner::{self, OutFolder, Progress, Run, Runner, Train, find_run};
 use exmy_train::recipe::Recipe;
+use exmy_train::train::checkpoint;
 use exmy_train::train::config::{Config, read_table};
 use exmy_train::train::data::{Dataset, Source};
 use exmy_train::train::preset::{PRESETS, preset};
@@ -129,10 +130,15 @@ pub(crate) fn run(arguments: Arguments) -> Result<u8> {
             let (path, runs) = (folder.path().to_owned(), folder.folders());
             let is_new = arguments.resume.is_none();
             #[cfg(unix)]
-            if is_new {
+            {
                 let (path, runs) = (path.clone(), runs.clone());
-                // The one that is at work is this process.
-                abort::before_the_end(move || take_away(&path, &runs, 1));
+                exhausted::before_the_end(move || {
+                    if is_new {
+                        // The one that is at work is this process.
+                        take_away(&path, &runs, 1);
+                    }
+                    kept(&path, &runs)
+                });
             }
             let result = train_all(folder, &arguments, &stop);
             if result.is_err() && is_new {
@@ -158,6 +164,16 @@ fn take_away(out: &Path, runs: &[Folder], at_work: usize) {
         // The error that led here is what matters.
         let _ = std::fs::remove_dir_all(out);
     }
+}
+
+/// What is kept of runs that ended early, if some steps are.
+fn kept(out: &Path, runs: &[Folder]) -> Option<String> {
+    let has_steps =
+        |run: &Folder| checkpoint::list(&run.checkpoints()).is_ok_and(|steps| !steps.is_empty());
+    runs.iter().any(has_steps).then(|| {
+        let out = printable_path(out);
+        format!("steps up to the last checkpoint are kept; exmy train --resume {out} goes on\n")
+    })
 }
 
 /// A number of steps, also as `1e3`.
@@ -393,8 +409,9 @@ fn train_all(mut out: OutFolder, arguments: &Arguments, stop: &Stop) -> Result<u
             .hint("another process works on it; wait for it or stop it"));
     }
     let drawing = Phase::begin("drawing the curves", arguments.work.quiet);
-    out.conclude()?;
+    let unwritten = out.conclude()?;
     drop(drawing);
+    unwritten.iter().for_each(show::error);
     if end.stopped {
         show::stopped(out.path());
         return Ok(stop.code());
@@ -403,7 +420,10 @@ fn train_all(mut out: OutFolder, arguments: &Arguments, stop: &Stop) -> Result<u
     printed.and(show::result(&show::table(&out, &outcomes, unit, &place)))?;
     let mut results = out.manifest().runs.iter().filter_map(|entry| entry.result.as_ref());
     let diverged = results.any(|result| result.reason.is_some());
-    Ok(if arguments.fail_on_divergence && diverged { DIVERGED } else { 0 })
+    Ok(match diverged && arguments.fail_on_divergence {
+        true => DIVERGED,
+        false => show::code(&unwritten),
+    })
 }
 
 /// Shows each run while it is trained.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::{DataError, Tokens};
 use crate::train::memory;
+use exmy::reserve::reserve;
 use exmy::safetensors::given;
 
 /// Far above any tokenizer in use (256 000 at most), far below what memory holds as rows.
@@ -118,7 +119,7 @@ fn read_folder(path: &Path) -> Result<Tokenized, DataError> {
     let mut bytes = Vec::new();
     for file in &files {
         let mut more = read_file(file)?;
-        let reserved = bytes.try_reserve(more.len());
+        let reserved = reserve(&mut bytes, more.len());
         reserved.map_err(|_| explain(file, io::ErrorKind::OutOfMemory.into()))?;
         bytes.append(&mut more);
     }
