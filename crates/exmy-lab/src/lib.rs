@@ -3,7 +3,8 @@
 //! The [`runner`] trains a list of named configurations in a folder, shared by any number of processes:
 //! recipes that share seed, initial weights and batches (`exmy train`), the grid of a [`sweep`], the runs of
 //! a study. A [`table`] sets their losses side by side; [`gather`] finds runs wherever they lie,
-//! [`inventory`] lists them, [`compare`](mod@compare) says how they differ and [`overview`] draws them.
+//! [`inventory`] lists them, [`compare`](mod@compare) says how they differ, [`overview`] draws them, and
+//! [`standing`] keeps what stands where something is to be written.
 //!
 //! A study is what a paper measured, run again: [`studies`] lists them. Each [`finding::Figure`] asks for
 //! [runs](run_config), which lie in a [`store`], and the [`report`] shows what they say, with
@@ -44,6 +45,7 @@ pub mod runner;
 pub mod scaling;
 pub mod sensitivity;
 mod series;
+pub mod standing;
 pub mod statistics;
 pub mod store;
 pub mod studies;

@@ -30,12 +30,6 @@ pub fn is_page(html: &str) -> bool {
     html.contains(&Page::mark(MAKER))
 }
 
-/// Whether a picture is one of this crate, which a new one may replace.
-pub fn is_picture(svg: &str) -> bool {
-    let tag = svg.split('>').next().unwrap_or_default();
-    tag.starts_with("<svg ") && tag.contains("class=\"exmy\"")
-}
-
 /// The axis of a quantity.
 fn axis(quantity: &str, runs: &[&RecordedRun]) -> Axis {
     let units = || runs.iter().map(|run| run.config.model.loss_unit());

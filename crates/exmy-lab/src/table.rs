@@ -85,6 +85,12 @@ pub fn rows(runs: &[Run]) -> Vec<Row> {
     rows
 }
 
+/// Whether a text is one of these tables.
+pub(crate) fn is_table(text: &str) -> bool {
+    let head = text.lines().next().unwrap_or_default();
+    head.contains("train loss") && head.contains("val loss") && head.ends_with("gap")
+}
+
 /// The rows as lines of text under `header`, which names the labels' columns.
 pub fn text(header: &[&str], rows: &[Row]) -> String {
     let several = rows.iter().any(|row| row.runs > 1);

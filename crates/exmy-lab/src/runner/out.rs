@@ -9,6 +9,7 @@ use super::labels::{conditions, labelled};
 use super::manifest::{Entry, Kind, Manifest};
 use super::{Plan, Run, content_name, plain};
 use crate::loss_figure;
+use crate::standing;
 use crate::table;
 use exmy::error::{Error, Result};
 use exmy::safetensors::whole;
@@ -381,24 +382,26 @@ impl OutFolder {
     }
 
     /// Collects the results of complete runs into `manifest.json` and draws `loss.svg` of all that
-    /// have begun; a sweep also gets its `table.txt`.
+    /// have begun; a sweep also gets its `table.txt`. What stands there and is of another making stays as it is,
+    /// and what is returned says so.
     ///
     /// # Errors
     /// If a file cannot be read or written.
-    pub fn conclude(&mut self) -> Result<()> {
+    pub fn conclude(&mut self) -> Result<Vec<Error>> {
         let folders = self.folders();
         for (entry, folder) in self.manifest.runs.iter_mut().zip(&folders) {
             entry.result = folder.summary()?;
         }
         if self.only.as_deref() == Some(".") {
             // A run on its own has no folder around it to write to.
-            return Ok(());
+            return Ok(Vec::new());
         }
         // A study's page may have come meanwhile.
         self.manifest.page = Manifest::read(&self.path)?.and_then(|manifest| manifest.page);
         self.manifest.write(&self.path)?;
+        let mut unwritten = Vec::new();
         if self.manifest.kind == Kind::Sweep {
-            self.write("table.txt", &self.table())?;
+            unwritten.extend(self.write("table.txt", &self.table())?);
         }
         let mut curves = Vec::new();
         let mut first = None;
@@ -409,7 +412,7 @@ impl OutFolder {
             let config = folder.config()?;
             // A picture is not replaced by one that shows less.
             if let Ok(Some(fault)) = intact::of_run(folder, &config) {
-                let (picture, run) = (self.path.join("loss.svg"), printable_path(folder.path()));
+                let (picture, run) = (self.path.join(PICTURE), printable_path(folder.path()));
                 return Err(Error::new(format!(
                     "{run}: {fault}; {} stays as it was",
                     printable_path(&picture)
@@ -427,13 +430,48 @@ impl OutFolder {
             Kind::Train { reference, .. } => *reference,
             _ => None,
         };
-        self.write("loss.svg", &loss_figure::draw(unit, &under, reference, &curves))
+        let picture = loss_figure::draw(unit, &under, reference, &curves);
+        unwritten.extend(self.write(PICTURE, &picture)?);
+        Ok(unwritten)
     }
 
-    fn write(&self, name: &str, text: &str) -> Result<()> {
+    /// Where the picture is, if it is there.
+    pub fn picture(&self) -> Option<PathBuf> {
+        let path = self.path.join(PICTURE);
+        (path.is_file() && matches!(other(&path), Ok(None))).then_some(path)
+    }
+
+    /// Writes a file, or says why it is not.
+    fn write(&self, name: &str, text: &str) -> Result<Option<Error>> {
         let path = self.path.join(name);
+        if let Some(what) = other(&path)? {
+            let shown = printable_path(&path);
+            let again = match self.manifest.kind {
+                Kind::Sweep => "exmy sweep --merge",
+                _ => "exmy train --resume",
+            };
+            return Ok(Some(
+                Error::new(format!(
+                    "{shown} {what} and stays as it is: that of these runs is not written"
+                ))
+                .hint(format!("give it another name; `{again}` then writes what belongs there")),
+            ));
+        }
         whole::remove_abandoned(&path);
-        whole::write_whole(&path, text.as_bytes())
+        whole::write_whole(&path, text.as_bytes()).map(|()| None)
+    }
+}
+
+/// The name of the picture.
+const PICTURE: &str = "loss.svg";
+
+/// What a picture or a table that stands there is, if it is not an earlier one. A link was put there by somebody,
+/// and what it leads to is not these runs'.
+fn other(path: &Path) -> Result<Option<&'static str>> {
+    match path.extension().is_some_and(|found| found == "svg") {
+        _ if path.is_symlink() => Ok(Some("is a symbolic link")),
+        true => standing::lost_picture(path),
+        false => standing::lost(path, table::is_table, "is no table of exmy"),
     }
 }
 

@@ -12,13 +12,12 @@ use crate::show;
 use crate::stop::Stop;
 use clap::Args;
 use exmy::error::{Error, Result};
-use exmy::safetensors::{given, whole};
+use exmy::safetensors::whole;
 use exmy::shown::printable_path;
-use exmy_lab::gather::{RecordedRun, undamaged};
-use exmy_lab::overview;
+use exmy_lab::gather::{RecordedRun, first_line, undamaged};
 use exmy_lab::runner::Manifest;
+use exmy_lab::{overview, standing};
 use exmy_train::train::old::modern;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// Write one page with the curves, probes and configurations of any runs
@@ -90,29 +89,17 @@ fn write(path: &Path, text: &str) -> Result<()> {
     Ok(())
 }
 
-/// The beginning of a file, where it says what it is; `None` where no plain file is.
-fn beginning(path: &Path) -> Result<Option<String>> {
-    if !path.is_file() {
-        return Ok(None);
-    }
-    let mut bytes = Vec::new();
-    let read = given::open(path).and_then(|file| file.take(1 << 12).read_to_end(&mut bytes));
-    read.map_err(|error| Error::io("read", path, error))?;
-    Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
-}
-
 /// What would be lost if a file were replaced, in words.
 fn lost(path: &Path) -> Result<Option<&'static str>> {
-    let Some(found) = beginning(path)? else { return Ok(None) };
-    let is_svg = path.extension().is_some_and(|found| found.eq_ignore_ascii_case("svg"));
-    Ok(match is_svg {
-        _ if found.is_empty() => None,
-        true if overview::is_picture(&found) => None,
-        true => Some("is no picture of exmy"),
-        false if overview::is_page(&found) => None,
-        false if is_of_a_study(path) => Some("is the report of a study"),
-        false => Some("is no page of `exmy report`"),
-    })
+    if path.extension().is_some_and(|found| found.eq_ignore_ascii_case("svg")) {
+        return standing::lost_picture(path);
+    }
+    let what = if is_of_a_study(path) {
+        "is the report of a study"
+    } else {
+        "is no page of `exmy report`"
+    };
+    standing::lost(path, overview::is_page, what)
 }
 
 /// Whether a file is the page of a study, by the manifest in its folder.
@@ -181,9 +168,7 @@ fn readable(paths: &[PathBuf]) -> Result<(Vec<RecordedRun>, Vec<String>)> {
     let (runs, broken) = undamaged(paths)?;
     drop(reading);
     broken.iter().for_each(|error| say!("left out: {error}"));
-    // What would work is for who gave the command, not for who reads the page.
-    let reason = |error: &Error| error.to_string().lines().next().unwrap_or_default().to_owned();
-    let left_out = broken.iter().map(reason).collect();
+    let left_out = broken.iter().map(first_line).collect();
     if runs.is_empty() {
         return Err(Error::new("no run can be read"));
     }

@@ -3,6 +3,7 @@
 //! On a terminal progress is a bar that fits its width; elsewhere (a pipe, a log) it is one line
 //! every few seconds. Progress and messages go to stderr, results to stdout.
 
+use crate::PARTLY;
 use crate::phase;
 use crate::stop::{Held, Stop};
 use exmy::error::{Error, Result};
@@ -43,6 +44,11 @@ pub(crate) fn error(error: &Error) {
     let text = error.to_string();
     let lines: Vec<String> = text.lines().map(|line| shortened(line, LONGEST)).collect();
     say!("error: {}", lines.join("\n"));
+}
+
+/// The exit code of a command that left out so many files.
+pub(crate) fn code(unwritten: &[Error]) -> u8 {
+    if unwritten.is_empty() { 0 } else { PARTLY }
 }
 
 /// Tells of runs whose records may have been changed since without a sign of it.
@@ -353,8 +359,7 @@ pub(crate) fn table(
         shown += &format!("trained on {place}\n");
     }
     shown += &formats(results());
-    let curves = out.path().join("loss.svg");
-    if curves.is_file() {
+    if let Some(curves) = out.picture() {
         shown += &format!("curves: {}\n", printable_path(&curves));
     }
     // Last, where it is seen.

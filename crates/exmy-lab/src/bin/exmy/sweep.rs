@@ -90,11 +90,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
         }
         let status = folder.status()?;
         if status.done.len() == plan.runs.len() {
-            let drawing = Phase::begin("drawing the curves", quiet);
-            folder.conclude()?;
-            drop(drawing);
-            show::result(&folder.table())?;
-        } else if !quiet {
+            return conclude(&mut folder, quiet);
+        }
+        if !quiet {
             let (fresh, begun) = (status.fresh.len(), status.at_work.len() + status.stopped.len());
             say!("share done; of the others {fresh} are not begun and {begun} not complete");
         }
@@ -102,12 +100,20 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
     })
 }
 
+/// Collects the results and shows them; the exit code.
+fn conclude(folder: &mut OutFolder, quiet: bool) -> Result<u8> {
+    let drawing = Phase::begin("drawing the curves", quiet);
+    let unwritten = folder.conclude()?;
+    drop(drawing);
+    unwritten.iter().for_each(show::error);
+    show::result(&folder.table())?;
+    Ok(show::code(&unwritten))
+}
+
 /// What needs no plan: the folder says it all.
 fn look(arguments: &Arguments, mut folder: OutFolder) -> Result<u8> {
     if arguments.merge {
-        folder.conclude()?;
-        show::result(&folder.table())?;
-        return Ok(0);
+        return conclude(&mut folder, arguments.work.quiet);
     }
     let status = folder.status()?;
     let [done, at_work, stopped, fresh] =
