@@ -87,7 +87,7 @@ pub(crate) fn decode_element(format: BlockFormat, code: u64, scale: Value, tenso
         Order::Torchao => element * (scale * tensor),
         _ => element * scale * tensor,
     };
-    // One NaN, whatever the machine makes of 0 times infinity.
+    // One NaN, whatever the machine gives for 0 times infinity.
     if image.is_nan() { f32::from_bits(0x7FC0_0000) } else { image }
 }
 

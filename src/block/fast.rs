@@ -56,7 +56,7 @@ use walk::maxima;
 /// Columns of a tile where blocks are narrower, and the longest piece of a row that is written at once.
 pub(crate) const TILE_COLS: usize = 4 * SPAN;
 
-/// A block format made ready for a matrix of one size.
+/// A block format prepared for a matrix of one size.
 pub(crate) struct Blocks<'a> {
     pub(crate) format: BlockFormat,
     rounding: Rounding,
@@ -239,12 +239,12 @@ impl<'a> Blocks<'a> {
         (self.factors(amax), self)
     }
 
-    /// The same where the largest magnitude is all that is asked of the matrix, and known.
+    /// The same where the largest magnitude is all that is needed of the matrix, and known.
     pub(crate) fn after_largest(self, amax: f32) -> (TensorFactors, Self) {
         (self.factors(Some(amax).filter(|_| self.format.tensor_scale)), self)
     }
 
-    /// Whether the largest magnitude is all that is asked of a matrix of this size.
+    /// Whether the largest magnitude is all that is needed of a matrix of this size.
     pub(crate) fn looks_for_largest(&self, shape: (usize, usize)) -> bool {
         self.part(shape).is_none()
     }

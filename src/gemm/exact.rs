@@ -106,7 +106,7 @@ pub(super) fn plain_sum(a: (&ExactRows, &[u64]), b: (&ExactRows, &[u64])) -> Tot
     }
 }
 
-/// The operands of many exact sums, made ready once.
+/// The operands of many exact sums, prepared once.
 pub(super) struct Ready {
     a: IntegerLanes,
     b: IntegerLanes,

@@ -16,7 +16,7 @@
 //! There is one NaN, 0x7FC00000. [`multiply_plain`] is that as code.
 //!
 //! The order is that of `tdpbf16ps`, the instruction of Intel's matrix tiles (AMX), and any machine
-//! with fused multiply-adds can follow it. `vdpbf16ps`, the dot product of pairs of AVX-512 BF16, makes two
+//! with fused multiply-adds can follow it. `vdpbf16ps`, the dot product of pairs of AVX-512 BF16, does two
 //! steps of a chain if its pairs are neighbours in the chain (AMD since Zen 4; Intel's Cooper Lake, Sapphire
 //! Rapids and later). Both instructions multiply bfloat16 numbers alone, and differ from that order in one
 //! thing: they take subnormal numbers as zero and write zero for them. So [`Packed`] records what numbers are

@@ -206,7 +206,7 @@ struct Product<'a> {
     first: u64,
 }
 
-/// Operands made ready for one kind of sum.
+/// Operands prepared for one kind of sum.
 enum Engine {
     Exact(Box<Ready>, Factors),
     Chains(Chains),

@@ -3,7 +3,7 @@
 //! The plain form calls [`math::Context`](crate::math::Context) for every operation, so it takes any
 //! format, rounding mode and overflow policy. Chains of binary32 numbers run many columns at a time
 //! instead, in binary32 through a [kernel](binary32), in narrower accumulators by way of binary64
-//! ([`columns`]); tests hold all of them equal.
+//! ([`columns`]); tests compare them.
 
 mod binary32;
 mod columns;

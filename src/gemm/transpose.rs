@@ -66,7 +66,7 @@ pub(super) mod x86 {
     ) {
         let mut rows = [_mm512_setzero_si512(); 16];
         for (i, row) in rows.iter_mut().enumerate() {
-            // SAFETY: by the function's condition; no alignment is asked.
+            // SAFETY: by the function's condition; no alignment is needed.
             *row = unsafe { _mm512_loadu_si512(from.add(i * from_step).cast()) };
         }
         // Squares of 2 x 2 words, of 4 x 4, and the 4 x 4 squares of those.

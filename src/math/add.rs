@@ -10,7 +10,7 @@ use crate::round::{Exact, Flags, Rounded, Rounding, Standard};
 impl Context {
     /// `a + b`, rounded once.
     ///
-    /// Infinities of different sign make a NaN ([`Flags::INVALID`]). Numbers that cancel give +0,
+    /// Infinities of different sign give NaN ([`Flags::INVALID`]). Numbers that cancel give +0,
     /// or -0 under [`Rounding::TowardNegative`].
     ///
     /// ```
@@ -70,7 +70,7 @@ impl Context {
     }
 
     /// `a + b + c`, the exact sum of three rounded once (P3109's FAA). Two infinities of different
-    /// sign make a NaN; zeros follow [`add`](Self::add): a zero sum is -0 only if all three are, or
+    /// sign give NaN; zeros follow [`add`](Self::add): a zero sum is -0 only if all three are, or
     /// under [`Rounding::TowardNegative`].
     ///
     /// ```

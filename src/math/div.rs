@@ -1,7 +1,7 @@
 //! Quotients: [`div`](Context::div) and [`recip`](Context::recip).
 //!
 //! IEEE 754-2019, 5.4.1 and 7.3; P3109 (Interim Report 4.0) has no infinite quotient of finite
-//! numbers and makes a NaN of any division by zero.
+//! numbers and gives NaN for any division by zero.
 
 use super::align::signed_zero;
 use super::{Context, Operand};
@@ -11,7 +11,7 @@ use crate::round::{Exact, Flags, Rounded, Rounding, Standard};
 impl Context {
     /// `a / b`, rounded once.
     ///
-    /// `0 / 0` and infinity by infinity make a NaN ([`Flags::INVALID`]). A finite number by zero is
+    /// `0 / 0` and infinity by infinity give NaN ([`Flags::INVALID`]). A finite number by zero is
     /// infinite and says [`Flags::DIVIDE_BY_ZERO`]; under [`Standard::P3109`] it is NaN, and so is
     /// infinity by zero.
     ///

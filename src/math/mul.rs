@@ -8,7 +8,7 @@ use crate::format::Value;
 use crate::round::{Exact, Flags, Rounded};
 
 impl Context {
-    /// `a * b`, rounded once. Zero times infinity makes a NaN ([`Flags::INVALID`]).
+    /// `a * b`, rounded once. Zero times infinity gives NaN ([`Flags::INVALID`]).
     ///
     /// ```
     /// use exmy::format::Format;

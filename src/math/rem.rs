@@ -12,7 +12,7 @@ use crate::round::{Exact, Rounded};
 impl Context {
     /// `x - n y` with `n` the integer nearest to the exact `x / y`, the even one of two.
     ///
-    /// A zero result has the sign of `x`. Infinite `x` or zero `y` make a NaN
+    /// A zero result has the sign of `x`. Infinite `x` or zero `y` give NaN
     /// ([`Flags::INVALID`](crate::round::Flags::INVALID)); `y` infinite gives `x`. The result is a
     /// value of the operands' format if they have the same; in another it is rounded once.
     ///

@@ -1,6 +1,6 @@
 //! Roots: [`sqrt`](Context::sqrt), [`rsqrt`](Context::rsqrt) and [`hypot`](Context::hypot).
 //!
-//! IEEE 754-2019, 5.4.1 and 9.2.1; P3109 (Interim Report 4.0) makes a NaN of the reciprocal root
+//! IEEE 754-2019, 5.4.1 and 9.2.1; P3109 (Interim Report 4.0) gives NaN for the reciprocal root
 //! of zero. The root of an integer of 252 bits comes from that of its upper half and one division
 //! (Zimmermann, "Karatsuba Square Root", INRIA RR-3805).
 
@@ -13,7 +13,7 @@ use crate::round::{Exact, Rounded, Standard};
 const HALF: u32 = 126;
 
 impl Context {
-    /// The square root, rounded once. That of -0 is -0; a negative number makes a NaN
+    /// The square root, rounded once. That of -0 is -0; a negative number gives NaN
     /// ([`Flags::INVALID`](crate::round::Flags::INVALID)).
     ///
     /// ```
@@ -48,7 +48,7 @@ impl Context {
 
     /// The reciprocal of the square root, rounded once. Of ±0 it is ±infinity with
     /// [`Flags::DIVIDE_BY_ZERO`](crate::round::Flags::DIVIDE_BY_ZERO), or NaN under [`Standard::P3109`]; a
-    /// negative number makes a NaN.
+    /// negative number gives NaN.
     ///
     /// # Panics
     /// As [`add`](Self::add).

@@ -209,7 +209,7 @@ impl<F: FloatFormat<Elementary = Yes>> Minifloat<F> {
     #[must_use]
     pub fn log(self, base: Self) -> Self {
         let quotient = Self::wide_log2(self.to_f64()) / Self::wide_log2(base.to_f64());
-        // Which NaN a machine makes of 0 / 0 is its own affair.
+        // Which NaN 0 / 0 gives depends on the machine.
         Self::from_f64(if quotient.is_nan() { f64::NAN } else { quotient })
     }
 }

@@ -72,7 +72,7 @@ pub enum Profile {
     OnnxNosat,
     /// microxcaling's elements: ties away, clamped, infinities and NaN kept.
     Microxcaling,
-    /// IEEE 754 as x86 SSE does it: the first NaN operand is passed on, quieted; a made NaN is
+    /// IEEE 754 as x86 SSE does it: the first NaN operand is passed on, quieted; a new NaN is
     /// negative.
     X86,
     /// IEEE 754 as RISC-V does it: every NaN result is the canonical one.

@@ -1,4 +1,4 @@
-//! A conversion made ready for slices.
+//! A conversion prepared for slices.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -16,7 +16,7 @@ use crate::minifloat::{Bits, Word};
 use crate::random::Philox;
 use crate::round::{Rounding, Rules};
 
-/// A format and its rules, made ready for slices.
+/// A format and its rules, prepared for slices.
 ///
 /// ```
 /// use exmy::slice::Converter;

@@ -17,7 +17,7 @@ use crate::format::Format;
 use crate::minifloat::{Bits, CodeSlice};
 use crate::simd::kernel;
 
-/// A way from codes to `f32`, made ready.
+/// A way from codes to `f32`, prepared.
 pub(super) struct Decoder {
     format: Format,
     way: Way,

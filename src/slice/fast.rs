@@ -131,7 +131,7 @@ impl Lattice {
     }
 }
 
-/// A format and its rules made ready for the kernels.
+/// A format and its rules prepared for the kernels.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fast {
     nearest: Option<nearest::Params>,

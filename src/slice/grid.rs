@@ -54,7 +54,7 @@ struct Carry {
     even_only: u32,
 }
 
-/// A format, mode and policy made ready for the kernels.
+/// A format, mode and policy prepared for the kernels.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Grid {
     /// `23 - M`: places to shift out of a binary32 significand at full precision.

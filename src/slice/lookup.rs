@@ -137,7 +137,7 @@ mod vbmi {
         #[inline]
         #[target_feature(enable = "avx512f")]
         fn load(table: &Table<u8>) -> Self {
-            // SAFETY: the four ranges of 64 bytes lie in the table of 256; no alignment is asked.
+            // SAFETY: the four ranges of 64 bytes lie in the table of 256; no alignment is needed.
             Self([0, 64, 128, 192].map(|i| unsafe { load(&table[i..]) }))
         }
 

@@ -4,8 +4,8 @@
 //! table is made of 256 conversions, whatever the rules. Longer slices of bytes are looked up
 //! ([`lookup`]). Other sources go by way of `f32` (or `f64`, if that is the source) where that
 //! holds their values exactly, a chunk of [`SPAN`] at a time. So the target's encoder sees the same
-//! number. What depends on more than the value - a NaN's payload, whether the operand is subnormal
-//! in its own format - takes the definition, as do sources whose values are no `f32`.
+//! number. What depends on more than the value (a NaN's payload, whether the operand is subnormal
+//! in its own format) is left to the definition, as are sources whose values are no `f32`.
 
 use super::chunks::{divided, spans};
 use super::decode::Decoder;
@@ -65,7 +65,7 @@ fn by_value<C: Bits, D: Bits>(converter: &Converter, from: Format, codes: &[C], 
     });
 }
 
-/// Codes of another format for all bytes, made ready.
+/// Codes of another format for all bytes, prepared.
 struct Lookup<'a, D> {
     all: &'a lookup::Table<D>,
     bytes: Option<&'a lookup::Table<u8>>,

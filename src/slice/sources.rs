@@ -138,7 +138,7 @@ pub(super) fn fake_quantize<S: Real>(converter: &Converter, data: &mut [S]) {
     });
 }
 
-/// Fake quantization of a type, made ready.
+/// Fake quantization of a type, prepared.
 struct Rounder<'a> {
     converter: &'a Converter<'a>,
     /// From the type to `f32` and back, if that is a way.

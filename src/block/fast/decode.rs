@@ -52,7 +52,7 @@ pub(crate) fn dequantize<T: Real>(tensor: &BlockTensor, out: ViewMut<'_, T>) {
     });
 }
 
-/// A tensor made ready to be decoded anywhere.
+/// A tensor prepared to be decoded anywhere.
 pub(crate) struct Decoder<'a> {
     tensor: &'a BlockTensor,
     scales: Vec<f32>,

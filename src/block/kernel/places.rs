@@ -1,6 +1,6 @@
 //! How an element becomes the nearest value of its format: additions that round in binary32, and a
-//! correction for each mode. Definitions are in [`plain`](super::super::plain); a test holds them
-//! equal.
+//! correction for each mode. Definitions are in [`plain`](super::super::plain); a test compares the
+//! two.
 
 use super::{EXPONENT, MAGNITUDE};
 use crate::block::scale::near_power;
@@ -14,7 +14,7 @@ const fn power(k: i32) -> f32 {
     f32::from_bits(((k + 127) as u32) << 23)
 }
 
-/// How the elements of a format are rounded, for the modes of [`Mode`]: a format made ready.
+/// How the elements of a format are rounded, for the modes of [`Mode`]: a format prepared.
 ///
 /// Near a magnitude `m` the format's values are multiples of `u = 2^(e - M)`, where `2^e` is the
 /// binade of `m` or the format's lowest one. With `c = 2^(e + 23 - M)` the binary32 sum `m + c` has

@@ -13,7 +13,7 @@ use core::marker::PhantomData;
 use super::panel::{Line, PAIR_LINES};
 use crate::simd::{Level, level_of_products};
 
-/// Tiles made ready on this thread; given back when dropped.
+/// Tiles prepared on this thread; given back when dropped.
 pub(super) struct Tiles {
     /// Not to be sent to another thread, which has tiles of its own.
     _here: PhantomData<*const ()>,

@@ -84,7 +84,7 @@ pub(super) mod x86 {
     #[inline]
     #[target_feature(enable = "avx512f")]
     fn load(table: &[u8; 256]) -> [__m512i; 4] {
-        // SAFETY: four times 64 bytes are the table; no alignment is asked.
+        // SAFETY: four times 64 bytes are the table; no alignment is needed.
         [0, 64, 128, 192].map(|i| unsafe { _mm512_loadu_si512(table.as_ptr().add(i).cast()) })
     }
 
@@ -110,7 +110,7 @@ pub(super) mod x86 {
         let (codes, codes_rest) = codes.as_chunks::<64>();
         let (out, out_rest) = out.as_chunks_mut::<64>();
         for (codes, out) in codes.iter().zip(out) {
-            // SAFETY: 64 bytes are read and 128 written; no alignment is asked.
+            // SAFETY: 64 bytes are read and 128 written; no alignment is needed.
             unsafe {
                 let (first, second) = results(_mm512_loadu_si512(codes.as_ptr().cast()));
                 _mm512_storeu_si512(out.as_mut_ptr().cast(), first);

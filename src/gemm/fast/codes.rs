@@ -33,8 +33,8 @@ struct Values {
 }
 
 impl<'a> BlockCodes<'a> {
-    /// If the level in force has what it takes, rows are whole bytes and blocks of [`BLOCK`] codes,
-    /// and the table of values is given for all bytes.
+    /// If the level in force has the instructions, rows are whole bytes and blocks of [`BLOCK`]
+    /// codes, and the table of values is given for all bytes.
     pub(super) fn new(
         bytes: &'a [u8],
         bits: u32,
@@ -138,7 +138,7 @@ impl Scales<'_> {
     }
 }
 
-/// Whether the level in force and the machine have what this takes.
+/// Whether the level in force and the machine have the instructions for this.
 pub(super) fn available() -> bool {
     #[cfg(all(target_arch = "x86_64", feature = "std"))]
     return crate::simd::level() >= crate::simd::Level::Avx512

@@ -135,7 +135,7 @@ fn spread(pair: u32) -> __m512bh {
 mod tests {
     use super::*;
 
-    /// What the loads and stores rest on is asked before them, also where the CPU lacks the instruction.
+    /// What the loads and stores need is checked before them, also where the CPU lacks the instruction.
     #[test]
     fn what_does_not_fit_is_refused() {
         let refused = |left: usize, right: usize, out: usize, stride: usize| {

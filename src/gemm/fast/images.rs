@@ -31,7 +31,7 @@ enum Way {
     Single,
 }
 
-/// An operand of which rows can be read, with what reading needs made ready.
+/// An operand of which rows can be read, with what reading needs prepared.
 pub(super) struct Images<'a> {
     /// Rows are those of the memory.
     stored: Stored<'a>,

@@ -2,8 +2,8 @@
 //!
 //! Columns are taken in chunks of which the packed right operand stays in the second-level cache
 //! while all rows pass by; within one, panel after panel of rows. Sums go to the output itself where
-//! a tile is whole and nothing is added, and are finished - scaled, NaN made one - chunk by chunk.
-//! Threads take bands of rows of a chunk, or, where there are few rows, chunks of columns.
+//! a tile is whole and nothing is added, and are finished (scaled, every NaN the same one) chunk by
+//! chunk. Threads take bands of rows of a chunk, or, where there are few rows, chunks of columns.
 
 #[cfg(feature = "std")]
 use alloc::vec::Vec;

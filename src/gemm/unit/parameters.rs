@@ -90,7 +90,7 @@ pub enum Nan {
     /// The positive quiet one without a payload. Text: `quiet`.
     Quiet,
     /// The first NaN operand, quieted, with its sign and payload: of a product the left one, then the
-    /// right one, then the sum so far. A made one is negative (Intel AMX). Text: `x86`.
+    /// right one, then the sum so far. A new one is negative (Intel AMX). Text: `x86`.
     X86,
 }
 

@@ -36,7 +36,7 @@ fn largest_after(cast: Option<Cast>, x: View<'_, f32>) -> Option<f32> {
     finite(amax[0])
 }
 
-/// A matrix made ready.
+/// A matrix prepared.
 pub(crate) struct RoundedMatrix<'a> {
     x: View<'a, f32>,
     first: Preparation,

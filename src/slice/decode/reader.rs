@@ -22,7 +22,7 @@ const SIGN: u32 = 0x8000_0000;
 const INFINITY: u32 = 0x7F80_0000;
 const NAN: u32 = 0x7FC0_0000;
 
-/// A format made ready for the kernels.
+/// A format prepared for the kernels.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::slice) enum CodeReader {
     Prefix(Prefix),

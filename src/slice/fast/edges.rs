@@ -1,4 +1,4 @@
-//! What becomes of overflow, infinity, NaN and zero, asked of the rounding core.
+//! What overflow, infinity, NaN and zero become, computed by the rounding core.
 
 use super::{INFINITY, Lattice, SIGN};
 use crate::format::{Format, Sign, low_bits};

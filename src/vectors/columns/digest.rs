@@ -1,6 +1,6 @@
 //! Digests that bind a conversion's result for each of the `2^32` binary32 inputs.
 //!
-//! The core need not be asked `2^32` times. Rounding never reverses an order, so the operands of
+//! The core need not be called `2^32` times. Rounding never reverses an order, so the operands of
 //! one sign that get the same code lie side by side: [`run_end`] finds where they end by bisection,
 //! and what is left to do for every input is the mixing of bits, without branches.
 //!

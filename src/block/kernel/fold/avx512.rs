@@ -60,7 +60,7 @@ fn sixteen(width: usize, blocks: &[f32], amax: &mut [u32; 16]) {
         )
     };
     let all = quarters(quarters(four[0], four[1]), quarters(four[2], four[3]));
-    // SAFETY: the array has the sixteen numbers of a vector; no alignment is asked for.
+    // SAFETY: the array has the sixteen numbers of a vector; no alignment is needed.
     unsafe {
         let place = amax.as_mut_ptr().cast();
         _mm512_storeu_si512(place, larger(all, _mm512_loadu_si512(place)));
@@ -69,7 +69,7 @@ fn sixteen(width: usize, blocks: &[f32], amax: &mut [u32; 16]) {
 
 #[target_feature(enable = "avx512f")]
 fn magnitudes(group: &[f32; 16]) -> __m512i {
-    // SAFETY: the array has the sixteen numbers of a vector; no alignment is asked for.
+    // SAFETY: the array has the sixteen numbers of a vector; no alignment is needed.
     let bits = unsafe { _mm512_loadu_si512(group.as_ptr().cast()) };
     _mm512_and_si512(bits, _mm512_set1_epi32(MAGNITUDE as i32))
 }
