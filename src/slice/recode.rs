@@ -4,8 +4,8 @@
 //! table is made of 256 conversions, whatever the rules. Longer slices of bytes are looked up
 //! ([`lookup`]). Other sources go by way of `f32` (or `f64`, if that is the source) where that
 //! holds their values exactly, a chunk of [`SPAN`] at a time. So the target's encoder sees the same
-//! number. What depends on more than the value (a NaN's payload, whether the operand is subnormal
-//! in its own format) is left to the definition, as are sources whose values are no `f32`.
+//! number. The definition computes what depends on more than the value: a NaN's payload, or whether
+//! the operand is subnormal in its own format. It also serves sources whose values are no `f32`.
 
 use super::chunks::{divided, spans};
 use super::decode::Decoder;
