@@ -1,5 +1,6 @@
 //! `exmy device`: which GPUs there are, and whether they give the bits of the CPU.
 
+use crate::phase::Phase;
 use crate::show;
 use clap::Args;
 use exmy::error::{Error, Result};
@@ -46,7 +47,9 @@ fn capability(text: &str) -> Result<(u32, u32), String> {
 /// Fills the folder of compiled kernels.
 fn fill(capability: (u32, u32)) -> Result<()> {
     let architecture = compile::Architecture::of(capability);
+    let compiling = Phase::begin("compiling the kernels", false);
     let (all, new, folder) = compile::fill(architecture)?;
+    drop(compiling);
     let (target, folder) = (architecture.name(), printable_path(&folder));
     show::result(&format!("{all} modules for {target} in {folder}, {new} of them compiled now\n"))
 }
@@ -59,17 +62,24 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
     if !arguments.verify {
         return list().map(|()| 0);
     }
+    let opening = Phase::begin("opening the GPU", false);
     let place = arguments.device.open()?;
+    drop(opening);
     let Place::Cuda(device) = &place else {
         return Err(Error::new("the CPU is what is compared with")
             .hint("--device cuda or cuda:1 names a GPU"));
     };
     describe(device)?;
+    let compiling = Phase::begin("compiling the kernels", false);
     device.prepare()?;
+    drop(compiling);
+    // Between its rows.
+    let _comparing = Phase::begin("comparing the GPU with the CPU", false);
     compare(device)
 }
 
 fn list() -> Result<()> {
+    let _looking = Phase::begin("looking for GPUs", false);
     let count = match Device::count() {
         Ok(count) => count,
         // That there is none is what was asked.

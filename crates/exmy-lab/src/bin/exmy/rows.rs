@@ -1,6 +1,7 @@
 //! Tables of tensors: their names are long, so a table that does not fit gives each a line of its
 //! own, and each cell where that does not fit either.
 
+use crate::show::TICK;
 use crate::stop::Stop;
 use exmy::safetensors::{Progress, Watch};
 use exmy::shown::printable;
@@ -163,9 +164,13 @@ impl Bar {
             if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
         let bar = ProgressBar::with_draw_target(Some(0), target);
         let style = ProgressStyle::with_template(
-            "{bytes}/{total_bytes} {wide_bar:.cyan/dim} {binary_bytes_per_sec} {eta:>4}",
+            "{spinner} {bytes}/{total_bytes} {wide_bar:.cyan/dim} {binary_bytes_per_sec} {eta:>4}",
         );
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("━╸─"));
+        if !bar.is_hidden() {
+            // A tensor may take seconds.
+            bar.enable_steady_tick(TICK);
+        }
         let lines = !quiet && !std::io::stderr().is_terminal();
         Self { bar, lines, verb, last_line: Instant::now() }
     }
