@@ -8,6 +8,7 @@
 use crate::run_config::RunConfig;
 use exmy::error::Result;
 use exmy::parallel;
+use exmy_train::train::config::Config;
 use exmy_train::train::data::Dataset;
 use exmy_train::train::probe;
 use exmy_train::train::trainer::Trainer;
@@ -41,8 +42,7 @@ pub struct Estimate<'a> {
 }
 
 /// What a run's speed depends on.
-fn kind(run: &RunConfig) -> String {
-    let config = &run.config;
+pub(crate) fn kind(config: &Config) -> String {
     let train = &config.train;
     format!("{:?} {} {} {}", config.model, train.batch, train.accumulate, config.recipe)
 }
@@ -73,12 +73,13 @@ impl<'a> Estimate<'a> {
 
     /// How many kinds of these runs have steps that are still to be tried.
     pub fn untried(&self, runs: &[RunConfig]) -> usize {
-        let kinds = runs.iter().filter(|run| operations(run) <= MOST).map(kind);
+        let kinds = runs.iter().filter(|run| operations(run) <= MOST);
+        let kinds = kinds.map(|run| kind(&run.config));
         kinds.filter(|kind| !self.known.contains_key(kind)).collect::<HashSet<_>>().len()
     }
 
     fn step(&mut self, run: &RunConfig) -> Result<Option<f64>> {
-        let key = kind(run);
+        let key = kind(&run.config);
         if let Some(known) = self.known.get(&key) {
             return Ok(*known);
         }

@@ -1,6 +1,6 @@
 //! Run folders wherever they lie: below an output folder, a sweep, a study, or named one by one.
 
-use crate::runner::{Manifest, differ, find_run};
+use crate::runner::{Entry, Manifest, differ, find_run};
 use crate::store::probes_cut_short;
 use exmy::error::{Error, Result};
 use exmy::safetensors::whole;
@@ -195,10 +195,11 @@ fn has_records(folder: &Folder) -> bool {
 /// The run folders at and below `path`, in the order of the manifest that lists them, else of their names:
 /// what the others are compared with comes first. Also those that cannot be read as they lack their
 /// configuration, for who asks for a folder of runs is to learn of each of them.
-fn folders(path: &Path, depth: usize, all: &mut Vec<PathBuf>) -> Result<()> {
+/// Planned runs that have no folder are listed by their recipes.
+fn folders(path: &Path, depth: usize, found: &mut Found) -> Result<()> {
     let folder = Folder::new(path);
     if folder.config_file().is_file() || has_records(&folder) {
-        all.push(path.to_owned());
+        found.runs.push(path.to_owned());
         return Ok(());
     }
     if depth == 0 {
@@ -210,16 +211,38 @@ fn folders(path: &Path, depth: usize, all: &mut Vec<PathBuf>) -> Result<()> {
     // What a process is putting together, or was when it was killed, is no run yet.
     below.retain(|path| !whole::split(path).1.starts_with(whole::PARTIAL));
     below.sort();
-    let before = all.len();
-    below.iter().try_for_each(|path| folders(path, depth - 1, all))?;
+    let before = found.runs.len();
+    below.iter().try_for_each(|path| folders(path, depth - 1, found))?;
     // One that cannot be read is reported by who needs what it says.
     if let Ok(Some(manifest)) = Manifest::read(path) {
         let entries = manifest.runs.iter().enumerate();
         let places: HashMap<PathBuf, usize> =
             entries.map(|(i, entry)| (path.join(&entry.folder), i)).collect();
-        all[before..].sort_by_key(|run| places.get(run).copied().unwrap_or(usize::MAX));
+        let own = &mut found.runs[before..];
+        own.sort_by_key(|run| places.get(run).copied().unwrap_or(usize::MAX));
+        // Where a recipe was written otherwise, the hash at the end of the name says which run it is.
+        let known: HashSet<&str> = own.iter().filter_map(|run| hash_of(run)).collect();
+        let is_there = |entry: &&Entry| {
+            let folder = Path::new(&entry.folder);
+            hash_of(folder).is_some_and(|hash| known.contains(hash)) || path.join(folder).exists()
+        };
+        let planned = manifest.runs.iter().filter(|entry| !is_there(entry));
+        found.not_begun.extend(planned.filter_map(|entry| entry.values.first().cloned()));
     }
     Ok(())
+}
+
+/// What lies at and below some paths.
+#[derive(Default)]
+struct Found {
+    runs: Vec<PathBuf>,
+    not_begun: Vec<String>,
+}
+
+/// The hash at the end of the name of a run's folder.
+fn hash_of(path: &Path) -> Option<&str> {
+    let hash = path.file_name()?.to_str()?.rsplit_once('-')?.1;
+    (hash.len() == 16 && hash.bytes().all(|byte| byte.is_ascii_hexdigit())).then_some(hash)
 }
 
 /// What runs are called.
@@ -257,7 +280,20 @@ fn names(found: &[(PathBuf, Config)]) -> Names {
 /// # Errors
 /// If a folder cannot be read, or there is no run in one.
 pub fn run_folders(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
-    let mut all = Vec::new();
+    Ok(find(paths)?.runs)
+}
+
+/// The recipes of the runs that are planned at and below some paths, and that nobody has begun: those of a
+/// sweep or study, which makes the folder of a run when its turn comes.
+///
+/// # Errors
+/// As [`run_folders`].
+pub fn not_begun(paths: &[PathBuf]) -> Result<Vec<String>> {
+    Ok(find(paths)?.not_begun)
+}
+
+fn find(paths: &[PathBuf]) -> Result<Found> {
+    let mut all = Found::default();
     for path in paths {
         let path = &find_run(path);
         if !path.is_dir() {
@@ -265,15 +301,15 @@ pub fn run_folders(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
             return Err(Error::new(format!("{} {what}", printable_path(path)))
                 .hint("name folders of runs, as `exmy train` writes them below runs/"));
         }
-        let before = all.len();
+        let before = all.runs.len();
         folders(path, DEPTH, &mut all)?;
-        if all.len() == before {
+        if all.runs.len() == before {
             return Err(Error::new(format!("{} holds no run", printable_path(path)))
                 .hint("a run's folder has a config.toml; name it, or a folder above it"));
         }
     }
     let mut known = HashSet::new();
-    all.retain(|path| known.insert(path.clone()));
+    all.runs.retain(|path| known.insert(path.clone()));
     Ok(all)
 }
 
@@ -371,6 +407,7 @@ pub fn quantities(recorded: &[BTreeSet<String>]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::runner::Kind;
     use exmy_train::train::preset::preset;
 
     fn config(recipe: &str, seed: u64, lr: f64) -> (PathBuf, Config) {
@@ -438,6 +475,30 @@ mod tests {
         assert!(error.contains("holds no run"), "{error}");
         assert!(gather(&[root.path().join("nothing")]).is_err());
     }
+
+    /// A run is found by the hash at the end of its name, whatever the words before it.
+    #[test]
+    fn planned_runs_without_a_folder_are_not_begun() {
+        let root = tempfile::tempdir().unwrap();
+        let entry = |recipe: &str, hash: u64| Entry {
+            folder: format!("runs/{recipe}-{hash:016x}"),
+            values: vec![recipe.to_owned(), "1".to_owned()],
+            result: None,
+        };
+        let entries = vec![entry("f32", 1), entry("mxfp4", 2), entry("e4m3fn", 3), entry("f32", 4)];
+        for name in ["f32-0000000000000001", "e4m3-0000000000000003"] {
+            let path = root.path().join("out/runs").join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            Folder::new(path).create(&preset("nano").unwrap()).unwrap();
+        }
+        let manifest = Manifest::new(Kind::Sweep, vec!["recipe".into(), "seed".into()], entries);
+        manifest.write(&root.path().join("out")).unwrap();
+        let of = |path: &Path| not_begun(&[path.to_owned()]).unwrap();
+        assert_eq!(of(root.path()), ["mxfp4", "f32"]);
+        // Where one run is asked for, the others are none of it.
+        assert!(of(&root.path().join("out/runs/f32-0000000000000001")).is_empty());
+    }
+
     /// A run whose turn has not come is not one that was stopped.
     #[test]
     fn runs_wait_while_one_is_at_work() {

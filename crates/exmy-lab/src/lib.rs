@@ -15,6 +15,7 @@
 
 #![deny(unsafe_code)]
 
+pub mod amounts;
 mod claim;
 mod comparison;
 pub mod run_config;
@@ -32,6 +33,7 @@ mod grid;
 pub mod inventory;
 mod keys;
 pub mod landscape;
+pub mod left;
 mod listing;
 pub mod loss_figure;
 mod measure;

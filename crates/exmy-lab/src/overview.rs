@@ -1,8 +1,10 @@
 //! A page and pictures of any runs: what `exmy report` and `exmy plot` show.
 
+use crate::amounts::duration;
 use crate::comparison::{self, Curves};
 use crate::finding::Table;
 use crate::gather::{RecordedRun, quantities, states};
+use crate::left::Left;
 use crate::page::{Download, Page};
 use crate::plot::{Axis, Figure};
 use crate::provenance::{Provenance, seconds};
@@ -251,9 +253,21 @@ fn rows(all: &[Condition<'_>]) -> Vec<table::Row> {
 }
 
 /// What came of each condition, as `exmy train` prints it.
-fn results(all: &[Condition<'_>], rows: &[table::Row], gaps: &[Option<Gap>], unit: &str) -> Table {
+fn results(
+    all: &[Condition<'_>],
+    rows: &[table::Row],
+    gaps: &[Option<Gap>],
+    left: &Left,
+    unit: &str,
+) -> Table {
     let several = rows.iter().any(|row| row.runs > 1);
     let compared = gaps.iter().any(Option::is_some);
+    // What all runs of a condition still take.
+    let time_left = |one: &Condition<'_>| {
+        let each = one.runs.iter().filter_map(|run| left.of(&run.folder));
+        each.reduce(|sum, more| sum + more).map(duration)
+    };
+    let goes_on = all.iter().any(|one| time_left(one).is_some());
     let heads = [
         ("recipe", true),
         ("gap, %", compared),
@@ -264,12 +278,17 @@ fn results(all: &[Condition<'_>], rows: &[table::Row], gaps: &[Option<Gap>], uni
         ("seeds", several),
         ("steps", true),
         ("tokens/s", true),
+        ("time left", goes_on),
         ("state", true),
     ];
+    let of_left = match goes_on {
+        true => "; time left: of all runs of the row, one after the other",
+        false => "",
+    };
     let caption = format!(
         "losses in {unit}; gap: how far the validation loss is above that of the recipe that is compared with, \
          seed by seed, at the last step at which all these runs have one; deviation: standard deviation of the \
-         validation loss over seeds; tokens/s: of training steps, on the machine that trained them"
+         validation loss over seeds; tokens/s: of training steps, on the machine that trained them{of_left}"
     );
     let heads_shown: Vec<&str> = heads.iter().filter(|head| head.1).map(|head| head.0).collect();
     let mut table = Table::new(caption, &heads_shown);
@@ -277,6 +296,11 @@ fn results(all: &[Condition<'_>], rows: &[table::Row], gaps: &[Option<Gap>], uni
         let of = |x: Option<f64>| x.map_or_else(|| "-".to_owned(), |x| format!("{x:.4}"));
         let steps = one.runs.iter().map(|run| run.metrics.last().map_or(0, |line| line.step));
         let (low, high) = (steps.clone().min().unwrap_or(0), steps.max().unwrap_or(0));
+        let steps = if low == high { low.to_string() } else { format!("{low} to {high}") };
+        let of_all = match row.unfinished {
+            0 => String::new(),
+            _ => format!(" of {}", one.runs[0].config.train.steps),
+        };
         let tokens: u64 =
             one.runs.iter().map(|run| run.metrics.last().map_or(0, |line| line.tokens)).sum();
         let time = seconds(one.runs.iter().map(|run| run.folder.clone()));
@@ -289,8 +313,9 @@ fn results(all: &[Condition<'_>], rows: &[table::Row], gaps: &[Option<Gap>], uni
             of(row.spread),
             of(row.train_loss),
             row.runs.to_string(),
-            if low == high { low.to_string() } else { format!("{low} to {high}") },
+            steps + &of_all,
             if time > 0.0 { format!("{:.0}", tokens as f64 / time) } else { "-".into() },
+            time_left(one).unwrap_or_else(|| "-".into()),
             state(row),
         ];
         table.row(cells.into_iter().zip(heads).filter(|(_, head)| head.1).map(|(cell, _)| cell));
@@ -379,8 +404,8 @@ fn not_drawn(name: &str, all: &[Condition<'_>]) -> Result<Option<String>> {
 }
 
 /// A page of everything that some runs have recorded: the answer, the table, the pictures, and folded away
-/// how it came about. `left_out` says which others cannot be read, and why, `provenance` how the page is
-/// made.
+/// how it came about. `left_out` says which others cannot be read, and why, `left` which are not begun and how
+/// long all will take, `provenance` how the page is made.
 ///
 /// # Errors
 /// If a file cannot be read.
@@ -388,6 +413,7 @@ pub fn page(
     title: &str,
     runs: &[RecordedRun],
     left_out: &[String],
+    left: &Left,
     provenance: &Provenance,
 ) -> Result<Page> {
     let mut page = Page::new(title).made_by(MAKER);
@@ -400,7 +426,7 @@ pub fn page(
         Some(first) if !units_differ => first.config.model.loss_unit(),
         _ => "the unit of each model",
     };
-    page.answer(&answer::answer(&all, &rows, &gaps, unit).join(" "));
+    page.answer(&answer::answer(&all, &rows, &gaps, left, unit).join(" "));
     if let Some(reference) = reference(&refs) {
         page.soft(&format!(
             "The language itself has {reference:.4} nats per byte of validation text. Tokens are bytes here, so \
@@ -410,7 +436,7 @@ pub fn page(
     shared(&refs).iter().for_each(|conditions| page.soft(conditions));
     remarks(runs).iter().for_each(|remark| page.soft(&format!("Note that {remark}.")));
     page.heading("results", "Results", "");
-    page.table(&results(&all, &rows, &gaps, unit), Download::Embedded("results"));
+    page.table(&results(&all, &rows, &gaps, left, unit), Download::Embedded("results"));
     events(runs).iter().for_each(|events| page.table(events, Download::Embedded("events")));
     if let [one] = left_out {
         page.soft(&format!("A run that cannot be read is left out: {one}."));
@@ -457,9 +483,9 @@ pub fn page(
         page.folded(&format!("configuration of {}", run.name), &run.config.to_toml());
     }
     let made = format!(
-        "{} runs, {:.1} minutes of training steps added up over threads, wherever they were trained.",
+        "{} runs, {} of training steps added up over threads, wherever they were trained.",
         runs.len(),
-        seconds(runs.iter().map(|run| run.folder.clone())) / 60.0
+        duration(seconds(runs.iter().map(|run| run.folder.clone())))
     );
     provenance.section(&mut page, "", &[made]);
     Ok(page)

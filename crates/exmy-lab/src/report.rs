@@ -13,6 +13,7 @@
 
 mod old;
 
+use crate::amounts::{duration, operations};
 use crate::finding::Paper;
 use crate::finding::{Figure, Findings, Part, Table, Verdict};
 use crate::listing;
@@ -333,11 +334,11 @@ pub fn make(
         let flops: f64 = runs.iter().map(RunConfig::flops).sum();
         let folders = runs.iter().map(|run| store.folder(&run.name()));
         made.push(format!(
-            "{} runs on {}, {:.2} TFLOP of training, {:.1} minutes of training steps added up over threads.",
+            "{} runs on {}, {} of training, {} of training steps added up over threads.",
             runs.len(),
             setting.source(),
-            flops / 1e12,
-            seconds(folders) / 60.0
+            operations(flops),
+            duration(seconds(folders))
         ));
     }
     provenance.section(&mut page, &format!(", scale {}", setting.scale), &made);

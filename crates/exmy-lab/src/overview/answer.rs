@@ -2,7 +2,9 @@
 //! that can be believed.
 
 use super::condition::Condition;
+use crate::amounts::duration;
 use crate::gather::RecordedRun;
+use crate::left::Left;
 use crate::statistics::{Interval, mean, mean_interval};
 use crate::table::{self, gap_percent};
 use std::collections::BTreeMap;
@@ -86,14 +88,22 @@ pub(super) fn answer(
     all: &[Condition<'_>],
     rows: &[table::Row],
     gaps: &[Option<Gap>],
+    left: &Left,
     unit: &str,
 ) -> Vec<String> {
     let mut said = Vec::new();
     let unfinished: usize = rows.iter().map(|row| row.unfinished).sum();
     let runs: usize = rows.iter().map(|row| row.runs).sum();
+    let are = |count: usize| if count == 1 { "is" } else { "are" };
     if unfinished > 0 {
-        let are = if unfinished == 1 { "is" } else { "are" };
-        said.push(format!("{unfinished} of {runs} runs {are} not complete."));
+        said.push(format!("{unfinished} of {runs} runs {} not complete.", are(unfinished)));
+    }
+    if left.not_begun > 0 {
+        let count = left.not_begun;
+        said.push(format!("{count} more {} planned and not begun.", are(count)));
+    }
+    if let Some(all) = left.all {
+        said.push(format!("All will be done in about {}.", duration(all)));
     }
     for (i, base) in all.iter().enumerate() {
         let own: Vec<usize> = (0..all.len()).filter(|&j| all[j].base == Some(i)).collect();
@@ -261,7 +271,7 @@ mod tests {
                 assert!(gap.at.is_some() || gap.percent == other, "{gap:?} {other}");
             }
         }
-        answer(&all, &rows, &gaps, "nats").join(" ")
+        answer(&all, &rows, &gaps, &Left::default(), "nats").join(" ")
     }
 
     #[test]

@@ -12,7 +12,8 @@ use crate::show;
 use clap::Args;
 use exmy::error::{Error, Result};
 use exmy::shown::printable_path;
-use exmy_lab::gather::{first_line, run_folders, undamaged};
+use exmy_lab::gather::{first_line, not_begun, run_folders, states, undamaged};
+use exmy_lab::left::Looks;
 use exmy_lab::overview;
 use exmy_lab::page::Page;
 use exmy_train::train::run::{Folder, is_at_work};
@@ -132,16 +133,17 @@ fn stamp(runs: &[PathBuf]) -> Arc<str> {
 }
 
 /// The page of the runs as they are.
-fn page(runs: &[PathBuf], title: &str) -> Result<String> {
-    let (runs, broken) = undamaged(runs)?;
+fn page(paths: &[PathBuf], title: &str, looks: &mut Looks) -> Result<String> {
+    let (runs, broken) = undamaged(paths)?;
     let left_out: Vec<String> = broken.iter().map(first_line).collect();
+    let left = looks.look(&runs, &states(&runs), &not_begun(paths)?);
     let provenance = provenance(None);
-    Ok(overview::page(title, &runs, &left_out, &provenance)?.to_html())
+    Ok(overview::page(title, &runs, &left_out, &left, &provenance)?.to_html())
 }
 
 /// The page, or one that says why there is none.
-fn page_or_reason(runs: &[PathBuf], title: &str) -> String {
-    page(runs, title).unwrap_or_else(|error| {
+fn page_or_reason(runs: &[PathBuf], title: &str, looks: &mut Looks) -> String {
+    page(runs, title, looks).unwrap_or_else(|error| {
         let mut page = Page::new(title);
         page.text("There is nothing to show now; this page looks again.");
         error.to_string().lines().for_each(|line| page.text(line));
@@ -185,8 +187,11 @@ pub(super) fn follow(arguments: &Follow, runs: &[PathBuf], title: &str) -> Resul
     let listener = listen(arguments)?;
     let socket = listener.local_addr().map_err(|error| Error::new("no port").because(error))?;
     let reading = Phase::begin("reading the runs", false);
-    let first =
-        Current { stamp: stamp(runs), html: page_or_reason(runs, title).into(), asked: 0, seen: 0 };
+    let mut looks = Looks::default();
+    // What changes while the page is made is seen at the next look.
+    let stamp_before = stamp(runs);
+    let html = page_or_reason(runs, title, &mut looks).into();
+    let first = Current { stamp: stamp_before, html, asked: 0, seen: 0 };
     drop(reading);
     let shared = Arc::new(Shared { current: Mutex::new(first), changed: Condvar::new() });
     let (known, expose) = (Arc::clone(&shared), arguments.expose);
@@ -204,7 +209,7 @@ pub(super) fn follow(arguments: &Follow, runs: &[PathBuf], title: &str) -> Resul
         drop(current);
         let begun = Instant::now();
         let now = stamp(runs);
-        let html = (now != before).then(|| page_or_reason(runs, title));
+        let html = (now != before).then(|| page_or_reason(runs, title, &mut looks));
         let mut current = shared.lock();
         if let Some(html) = html {
             (current.stamp, current.html) = (now, html.into());

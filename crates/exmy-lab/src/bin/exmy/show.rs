@@ -8,6 +8,7 @@ use crate::phase;
 use crate::stop::{Held, Stop};
 use exmy::error::{Error, Result};
 use exmy::shown::{printable, printable_lines, printable_path};
+use exmy_lab::amounts::thousands;
 use exmy_lab::device::Place;
 use exmy_lab::runner::{Kind, OutFolder};
 use exmy_lab::table;
@@ -108,30 +109,6 @@ fn threads() -> String {
     match exmy::parallel::threads() {
         1 => "1 thread".into(),
         n => format!("{n} threads"),
-    }
-}
-
-/// 1234567 as "1 234 567".
-pub(crate) fn thousands(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            text.push(' ');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-/// Seconds in the unit that a person would take.
-pub(crate) fn duration(seconds: f64) -> String {
-    match seconds {
-        ..1.0 => "<1 s".into(),
-        ..100.0 => format!("{seconds:.0} s"),
-        ..6_000.0 => format!("{:.0} min", seconds / 60.0),
-        ..360_000.0 => format!("{:.1} h", seconds / 3_600.0),
-        _ => format!("{:.0} days", seconds / 86_400.0),
     }
 }
 

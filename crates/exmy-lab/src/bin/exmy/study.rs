@@ -3,11 +3,12 @@
 use crate::phase::Phase;
 use crate::provenance::provenance;
 use crate::settings::{Work, counted};
-use crate::show::{self, TICK, duration};
+use crate::show::{self, TICK};
 use crate::stop::{Held, Stop};
 use clap::Args;
 use exmy::error::{Error, Result};
 use exmy::shown::printable_path;
+use exmy_lab::amounts::{duration, operations};
 use exmy_lab::estimate::{Cost, Estimate};
 use exmy_lab::finding::Figure;
 use exmy_lab::report::{self, Shown};
@@ -307,13 +308,6 @@ fn time(estimate: &mut Estimate<'_>, runs: &[RunConfig], quiet: bool) -> Result<
     Ok(())
 }
 
-/// Operations with the unit that keeps them short.
-fn operations(flops: f64) -> String {
-    let units = [(1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G")];
-    let (size, unit) = units.into_iter().find(|(size, _)| flops >= *size).unwrap_or((1e6, "M"));
-    format!("{:.1} {unit}FLOP", flops / size)
-}
-
 /// What a plan costs, figure by figure and together.
 fn plan(
     figures: &[&'static dyn Figure],
@@ -402,7 +396,8 @@ impl<'a> Training<'a> {
             bar(steps, "{spinner} {wide_bar:.cyan/dim} {pos}/{len} steps {msg} {eta:>4}", quiet);
         let lines = !quiet && !std::io::stderr().is_terminal();
         if lines && !left.is_empty() {
-            say!("{} runs to train, some {:.1} minutes", left.len(), seconds / 60.0);
+            let (runs, time) = (counted(left.len() as u64, "run"), duration(seconds));
+            say!("{runs} to train, about {time}");
         }
         let (done, last) = (AtomicUsize::new(done), Mutex::new(Instant::now()));
         Self { bar, stop, lines, quiet, runs, done, count, last }
@@ -454,19 +449,5 @@ impl Progress for Training<'_> {
             let runs = counted(runs as u64, "run");
             self.bar.suspend(|| say!("waits for other processes, which work on {runs}"));
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::operations;
-    use crate::show::duration;
-
-    #[test]
-    fn numbers_of_a_plan_have_units() {
-        let of = [0.2, 1.4, 99.0, 120.0, 5_400.0, 7_200.0, 400_000.0].map(duration);
-        assert_eq!(of, ["<1 s", "1 s", "99 s", "2 min", "90 min", "2.0 h", "5 days"]);
-        let of = [4e7, 1.25e9, 3e12, 2e15, 7e18].map(operations);
-        assert_eq!(of, ["40.0 MFLOP", "1.2 GFLOP", "3.0 TFLOP", "2.0 PFLOP", "7.0 EFLOP"]);
     }
 }

@@ -69,7 +69,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
     if cases.len() > MANY {
         say!(
             "{} cases follow; --count N takes N of them, spread over all",
-            crate::show::thousands(u64::try_from(cases.len()).unwrap_or(u64::MAX))
+            exmy_lab::amounts::thousands(u64::try_from(cases.len()).unwrap_or(u64::MAX))
         );
     }
     quiet_pipe(write(&evaluator, &cases, arguments.style, stdout().lock()))?;

@@ -6,14 +6,15 @@ use crate::PARTLY;
 use crate::keys::Keys;
 use crate::phase::Phase;
 use crate::settings::counted;
-use crate::show::{self, duration, shortened};
+use crate::show::{self, shortened};
 use crate::stop::Stop;
 use clap::Args;
 use exmy::error::{Error, Result};
 use exmy::shown::printable;
-use exmy_lab::gather::{RecordedRun, State, gather, states};
+use exmy_lab::amounts::duration;
+use exmy_lab::gather::{RecordedRun, State, gather, not_begun, states};
+use exmy_lab::left::{Left, Looks};
 use rows::{Lines, Row, lines, row};
-use std::collections::HashMap;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -45,51 +46,15 @@ Examples:
 
 loss: mean of the last 20 training losses. val: the last validation loss. gap: val above that of the first
 recipe with the same seed and rate, at the last step of both. curve: training loss, on a logarithmic scale.
+left: what a run still takes once somebody works on it; of all: also runs that are planned and not begun, taken
+to be as long as others of their recipe, as many at a time as now.
 With NO_COLOR set there are no colours.";
-
-/// When runs were first seen at work, and at which step.
-type Begun = HashMap<PathBuf, (Instant, u64)>;
-
-/// Steps a second of a run at work, and the seconds that it will take.
-fn speed(run: &RecordedRun, state: State, begun: &mut Begun) -> Option<(f64, f64)> {
-    let (step, steps) = (run.metrics.last().map_or(0, |line| line.step), run.config.train.steps);
-    let known = begun.entry(run.folder.path().to_owned()).or_insert((Instant::now(), step));
-    let (seconds, done) = (known.0.elapsed().as_secs_f64(), step.saturating_sub(known.1));
-    (state == State::AtWork && done > 0).then(|| {
-        let left = steps.saturating_sub(step) as f64;
-        (done as f64 / seconds, left * seconds / done as f64)
-    })
-}
 
 /// A run as it is seen.
 #[derive(Clone, Copy)]
 struct Seen<'a> {
     run: &'a RecordedRun,
     state: State,
-    /// Steps a second and seconds that are left, once it was seen at two steps.
-    speed: Option<(f64, f64)>,
-}
-
-/// Seconds until all runs are done that are at work or wait for their turn, as many at a time as now: those
-/// that wait at the mean speed of the others.
-fn left_of_all(runs: &[Seen<'_>]) -> Option<f64> {
-    let known: Vec<(f64, f64)> = runs.iter().filter_map(|seen| seen.speed).collect();
-    let at_work = runs.iter().filter(|seen| seen.state == State::AtWork).count();
-    if known.is_empty() {
-        return None;
-    }
-    let a_step = known.iter().map(|(speed, _)| 1.0 / speed).sum::<f64>() / known.len() as f64;
-    let left = |seen: &Seen<'_>| {
-        let done = seen.run.metrics.last().map_or(0, |line| line.step);
-        match (seen.state, seen.speed) {
-            (_, Some((_, left))) => left,
-            (State::AtWork | State::Waiting, None) => {
-                seen.run.config.train.steps.saturating_sub(done) as f64 * a_step
-            }
-            _ => 0.0,
-        }
-    };
-    Some(runs.iter().map(left).sum::<f64>() / at_work.max(1) as f64)
 }
 
 /// What is wrong with a run, on one line.
@@ -121,21 +86,18 @@ fn has_colours() -> bool {
     !is_set("NO_COLOR") && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
-/// How all runs stand, in a line.
-fn sum(states: &[State], left: Option<f64>) -> String {
+/// How all runs stand, in a line: of what there is none there is no word.
+fn sum(states: &[State], left: &Left) -> String {
     let count = |state| states.iter().filter(|known| **known == state).count();
-    // Most of the time nobody waits, and there is no word about it.
-    let waiting = count(State::Waiting);
-    let wait = if waiting > 0 { format!(", {waiting} waiting") } else { String::new() };
-    let left = left.map_or_else(String::new, |left| format!(", {} left of all", duration(left)));
-    format!(
-        "{}{left}: {} complete, {} diverged, {} at work{wait}, {} stopped",
-        counted(states.len() as u64, "run"),
-        count(State::Complete),
-        count(State::Diverged),
-        count(State::AtWork),
-        count(State::Stopped)
-    )
+    let of = |state: State| (state.word(), count(state));
+    let all = [State::Complete, State::Diverged, State::AtWork, State::Waiting, State::Stopped];
+    let counts = all.map(of).into_iter().chain([("not begun", left.not_begun)]);
+    let words =
+        counts.filter(|(_, count)| *count > 0).map(|(word, count)| format!("{count} {word}"));
+    let time =
+        left.all.map_or_else(String::new, |left| format!(", {} left of all", duration(left)));
+    let runs = counted((states.len() + left.not_begun) as u64, "run");
+    format!("{runs}{time}: {}", words.collect::<Vec<_>>().join(", "))
 }
 
 /// Runs the command; the result is the exit code.
@@ -145,7 +107,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
     let stop = Stop::listen()?;
     let mut keys = if follows { Keys::begin() } else { None };
     let colours = terminal && has_colours();
-    let mut begun = Begun::new();
+    let mut looks = Looks::default();
     let mut drawn = 0;
     // Looks in a row at which nobody was at work: a run is created a moment before it begins.
     let mut idle = 0;
@@ -157,14 +119,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
         let shown = if follows { room } else { runs.len() };
         // What is at work first, where there is no room for all.
         let states = states(&runs);
-        let look =
-            |(run, &state): (_, &State)| Seen { run, state, speed: speed(run, state, &mut begun) };
-        let mut order: Vec<Seen<'_>> = runs.iter().zip(&states).map(look).collect();
-        let left = left_of_all(&order);
+        let left = looks.look(&runs, &states, &not_begun(&arguments.runs)?);
+        let of = |(run, &state): (_, &State)| Seen { run, state };
+        let mut order: Vec<Seen<'_>> = runs.iter().zip(&states).map(of).collect();
         if runs.len() > shown {
             order.sort_by_key(|seen| seen.state != State::AtWork);
         }
-        let row = |seen: &Seen<'_>| row(seen.run, &runs, seen.state, seen.speed);
+        let row = |seen: &Seen<'_>| row(seen.run, &runs, seen.state, &left);
         let rows: Vec<Row> = order.iter().take(shown).map(row).collect();
         drop(reading);
         let Lines { mut lines, state_at } = lines(&rows, width, terminal);
@@ -174,10 +135,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
             }
         }
         lines.extend(broken.iter().map(|error| shortened(&printable(&one_line(error)), width)));
-        lines.push(shortened(&sum(&states, left), width));
+        lines.push(shortened(&sum(&states, &left), width));
         let is_busy = states.iter().any(|state| matches!(state, State::AtWork | State::Waiting));
         idle = if is_busy { 0 } else { idle + 1 };
-        let over = !states.contains(&State::Stopped) || idle > 2;
+        let over = !states.contains(&State::Stopped) && left.not_begun == 0 || idle > 2;
         let ends = !follows || !is_busy && over;
         if keys.is_some() && !ends {
             lines.push(shortened("q: quit", width));

@@ -1,11 +1,13 @@
 //! The lines of `exmy watch`: a row a run, in columns of which a narrow terminal has fewer.
 
 use crate::rows::padded;
-use crate::show::{duration, shortened};
+use crate::show::shortened;
 use exmy::shown::printable;
+use exmy_lab::amounts::duration;
 use exmy_lab::compare::gap;
 use exmy_lab::gather::{RecordedRun, State};
 use exmy_lab::inventory::recent_loss;
+use exmy_lab::left::Left;
 use exmy_lab::plot::distinguish;
 use std::collections::{BTreeMap, HashSet};
 use unicode_width::UnicodeWidthStr;
@@ -28,8 +30,10 @@ pub(super) struct Row {
     pub(super) gap: String,
     pub(super) curve: String,
     pub(super) state: State,
-    /// Steps a second and seconds that are left.
-    pub(super) speed: Option<(f64, f64)>,
+    /// Steps a second.
+    pub(super) speed: Option<f64>,
+    /// Seconds that it still takes.
+    pub(super) left: Option<f64>,
     pub(super) missing: Option<String>,
 }
 
@@ -69,13 +73,8 @@ fn validated(run: &RecordedRun) -> BTreeMap<u64, f64> {
     run.metrics.iter().filter_map(|line| Some((line.step, line.val_loss?))).collect()
 }
 
-/// The row of a run among others; `speed` is known of what was seen at two steps.
-pub(super) fn row(
-    run: &RecordedRun,
-    runs: &[RecordedRun],
-    state: State,
-    speed: Option<(f64, f64)>,
-) -> Row {
+/// The row of a run among others.
+pub(super) fn row(run: &RecordedRun, runs: &[RecordedRun], state: State, left: &Left) -> Row {
     let step = run.metrics.last().map_or(0, |line| line.step);
     let steps = run.config.train.steps;
     let of = |x: Option<f64>| x.map_or_else(|| "-".to_owned(), |x| format!("{x:.4}"));
@@ -93,7 +92,8 @@ pub(super) fn row(
         gap: gap.map_or_else(|| "-".to_owned(), |(gap, _)| format!("{gap:+.2} %")),
         curve: curve(&losses, step as f64 / steps.max(1) as f64),
         state,
-        speed,
+        speed: left.speed(&run.folder),
+        left: left.of(&run.folder),
         missing: run.missing(),
     }
 }
@@ -192,10 +192,11 @@ pub(super) fn lines(rows: &[Row], width: usize, curves: bool) -> Lines {
     };
     let mut lines = vec![line(["run", "step", "loss", "val", "gap", "curve"], "state", head)];
     for (row, name) in rows.iter().zip(&names) {
-        let rest = match (&row.missing, row.speed) {
+        let rest = match (&row.missing, row.left) {
             (Some(missing), _) => format!("  {missing}"),
-            (None, Some((speed, left))) if with_left => {
-                let speed = if with_speed { format!("  {speed:>7.1}") } else { String::new() };
+            (None, Some(left)) if with_left => {
+                let speed = row.speed.map_or_else(String::new, |speed| format!("{speed:.1}"));
+                let speed = if with_speed { format!("  {speed:>7}") } else { String::new() };
                 format!("{speed}  {:>6}", duration(left))
             }
             _ => String::new(),
@@ -215,7 +216,9 @@ mod tests {
         let (step, loss) = (format!("{step:>5}/10000"), "2.5".to_owned());
         let state = if speed.is_some() { State::AtWork } else { State::Complete };
         let (val_loss, gap, curve) = (loss.clone(), "-".into(), "█▁".into());
-        Row { name: name.into(), step, loss, val_loss, gap, curve, state, speed, missing: None }
+        let (name, left, missing) = (name.into(), speed.map(|speed| speed.1), None);
+        let speed = speed.map(|speed| speed.0);
+        Row { name, step, loss, val_loss, gap, curve, state, speed, left, missing }
     }
 
     /// Whatever the width and the state of the runs, numbers stand below each other and names differ.
@@ -267,8 +270,7 @@ mod tests {
     fn a_wide_terminal_has_more_columns() {
         let mut row = of("mxfp8-e4m3", 7, Some((1234.5, 8.0)));
         row.gap = "+0.61 %".into();
-        let head =
-            |width| lines(&[Row { name: row.name.clone(), ..of("", 7, row.speed) }], width, true);
+        let head = |width| lines(&[of("mxfp8-e4m3", 7, Some((1234.5, 8.0)))], width, true);
         assert!(!head(40).lines[0].contains("curve"));
         let shown = lines(std::slice::from_ref(&row), 80, true).lines;
         let words: Vec<&str> = shown[0].split_whitespace().collect();

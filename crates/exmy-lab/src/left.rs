@@ -1,0 +1,224 @@
+//! How long runs will still take: what `exmy watch` and `exmy report --follow` say of it.
+//!
+//! The records of a run have no clock, so its speed is seen by whoever looks twice. Until then, and for runs
+//! that wait or are not begun, a step is taken to last as long as one of another run with the same model,
+//! batch and recipe: as it was seen, else as `timing.jsonl` has it, else as the mean of all. So the times are
+//! estimates; evaluations are in those that were seen alone.
+
+use crate::estimate::kind;
+use crate::gather::{RecordedRun, State};
+use crate::provenance::seconds;
+use crate::statistics::mean;
+use exmy_train::train::run::Folder;
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// What is known of the time to come.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Left {
+    /// Steps a second of runs that were seen at work at two steps.
+    speeds: HashMap<PathBuf, f64>,
+    /// Seconds that runs at work, and those that wait, still take once somebody works on them.
+    seconds: HashMap<PathBuf, f64>,
+    /// Runs that are planned, and of which nothing is there yet.
+    pub not_begun: usize,
+    /// Seconds until all are done, as many at a time as now; `None` where nobody is at work, or no speed is
+    /// known.
+    pub all: Option<f64>,
+}
+
+impl Left {
+    /// Of runs at which nobody looks a second time.
+    pub fn unseen(not_begun: usize) -> Self {
+        Self { not_begun, ..Self::default() }
+    }
+
+    /// Steps a second of a run that was seen at work.
+    pub fn speed(&self, run: &Folder) -> Option<f64> {
+        self.speeds.get(run.path()).copied()
+    }
+
+    /// Seconds that a run still takes.
+    pub fn of(&self, run: &Folder) -> Option<f64> {
+        self.seconds.get(run.path()).copied()
+    }
+}
+
+/// What was seen of some runs so far.
+#[derive(Clone, Debug, Default)]
+pub struct Looks {
+    /// When a run was first seen, and at which step.
+    first: HashMap<PathBuf, (Instant, u64)>,
+    /// Seconds a step of complete runs by their records.
+    recorded: HashMap<PathBuf, Option<f64>>,
+}
+
+/// The step that a run has come to.
+fn step(run: &RecordedRun) -> u64 {
+    run.metrics.last().map_or(0, |line| line.step)
+}
+
+/// Seconds a step, with the kind of run they are of.
+type Known<'a> = Vec<(&'a str, f64)>;
+
+/// The mean of one kind, else of all.
+fn mean_of(known: &Known<'_>, kind: Option<&str>) -> Option<f64> {
+    let is_it = |(of, _): &&(&str, f64)| kind.is_none_or(|kind| *of == kind);
+    mean(&known.iter().filter(is_it).map(|(_, seconds)| *seconds).collect::<Vec<_>>())
+}
+
+impl Looks {
+    /// Looks at runs once more; `not_begun` are the recipes of those that are planned.
+    pub fn look(&mut self, runs: &[RecordedRun], states: &[State], not_begun: &[String]) -> Left {
+        let mut left = Left::unseen(not_begun.len());
+        let all = || runs.iter().zip(states);
+        for (run, _) in all().filter(|(_, state)| **state == State::AtWork) {
+            if let Some(speed) = self.speed(run) {
+                left.speeds.insert(run.folder.path().to_owned(), speed);
+            }
+        }
+        let at_work = states.iter().filter(|state| **state == State::AtWork).count();
+        if at_work == 0 {
+            return left;
+        }
+        let kinds: Vec<String> = runs.iter().map(|run| kind(&run.config)).collect();
+        let (mut seen, mut recorded) = (Known::new(), Known::new());
+        for (run, kind) in runs.iter().zip(&kinds) {
+            let speed = left.speed(&run.folder);
+            seen.extend(speed.map(|speed| (kind.as_str(), 1.0 / speed)));
+            recorded.extend(self.recorded(run).map(|seconds| (kind.as_str(), seconds)));
+        }
+        let of_kind = |kind: &str| {
+            let of = |kind| mean_of(&seen, kind).or_else(|| mean_of(&recorded, kind));
+            of(Some(kind)).or_else(|| of(None))
+        };
+        let mut known: HashMap<&str, Option<f64>> = HashMap::new();
+        let mut whole = Vec::new();
+        for ((run, state), kind) in all().zip(&kinds) {
+            let usual = *known.entry(kind).or_insert_with(|| of_kind(kind));
+            let own = left.speed(&run.folder).map(|speed| 1.0 / speed);
+            let (steps, Some(seconds)) = (run.config.train.steps, own.or(usual)) else { continue };
+            whole.push((run.config.recipe.to_string(), steps as f64 * seconds));
+            if matches!(state, State::AtWork | State::Waiting) {
+                let seconds = steps.saturating_sub(step(run)) as f64 * seconds;
+                left.seconds.insert(run.folder.path().to_owned(), seconds);
+            }
+        }
+        // Of a run that is not begun its recipe is known.
+        let whole: Known<'_> =
+            whole.iter().map(|(recipe, seconds)| (&**recipe, *seconds)).collect();
+        let recipes: HashMap<&String, Option<f64>> = not_begun
+            .iter()
+            .map(|recipe| (recipe, mean_of(&whole, Some(recipe)).or(mean_of(&whole, None))))
+            .collect();
+        let to_come: Option<f64> = not_begun.iter().map(|recipe| recipes[recipe]).sum();
+        let begun: f64 = left.seconds.values().sum();
+        left.all = to_come.filter(|_| !whole.is_empty()).map(|sum| (sum + begun) / at_work as f64);
+        left
+    }
+
+    /// Steps a second of a run at work, since it was first seen.
+    fn speed(&mut self, run: &RecordedRun) -> Option<f64> {
+        let first = (Instant::now(), step(run));
+        let (begun, at) = *self.first.entry(run.folder.path().to_owned()).or_insert(first);
+        let (seconds, done) = (begun.elapsed().as_secs_f64(), step(run).saturating_sub(at));
+        (done > 0 && seconds > 0.0).then(|| done as f64 / seconds)
+    }
+
+    /// Seconds a step of a complete run by its records, which are read once.
+    fn recorded(&mut self, run: &RecordedRun) -> Option<f64> {
+        run.summary.as_ref()?;
+        let read = || {
+            let seconds = seconds(std::iter::once(run.folder.clone()));
+            (seconds > 0.0 && step(run) > 0).then(|| seconds / step(run) as f64)
+        };
+        *self.recorded.entry(run.folder.path().to_owned()).or_insert_with(read)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use exmy_train::train::preset::preset;
+    use exmy_train::train::record::Metrics;
+    use exmy_train::train::run::Summary;
+    use std::fs;
+    use std::path::Path;
+    use std::time::Duration;
+
+    /// A run of 100 steps that has come to `step`; one that is complete took `seconds`.
+    fn run(root: &Path, recipe: &str, step: u64, seconds: Option<f64>) -> RecordedRun {
+        let mut config = preset("nano").unwrap();
+        config.recipe = recipe.parse().unwrap();
+        config.train = config.train.with_steps(100);
+        let folder = Folder::new(root.join(recipe));
+        let summary = seconds.map(|seconds| {
+            fs::create_dir_all(folder.path()).unwrap();
+            fs::write(folder.timing_file(), format!("{{\"train_seconds\":{seconds}}}\n")).unwrap();
+            Summary {
+                version: 2,
+                recipe: recipe.into(),
+                seed: 1,
+                lr: 1.0,
+                steps: 100,
+                tokens: 1,
+                parameters: 1,
+                train_loss: None,
+                val_loss: None,
+                diverged_at: None,
+                reason: None,
+                precision: Vec::new(),
+                records: None,
+            }
+        });
+        let metrics = vec![Metrics { step, ..Metrics::default() }];
+        let (name, condition) = (recipe.to_owned(), recipe.to_owned());
+        RecordedRun { name, condition, folder, config, metrics, summary }
+    }
+
+    #[test]
+    fn planned_runs_count_as_those_of_their_recipe() {
+        let root = tempfile::tempdir().unwrap();
+        let of = |recipe, step, seconds| run(root.path(), recipe, step, seconds);
+        // 0.5 and 2 seconds a step; of bf16 nothing is known, so it is taken at 1.25.
+        let runs = [
+            of("f32", 100, Some(50.0)),
+            of("mxfp4", 100, Some(200.0)),
+            of("bf16", 60, None),
+            of("e4m3", 0, None),
+        ];
+        let states = [State::Complete, State::Complete, State::AtWork, State::Waiting];
+        let planned = ["f32", "mxfp4", "nvfp4"].map(str::to_owned);
+        let left = Looks::default().look(&runs, &states, &planned);
+        assert_eq!((left.of(&runs[2].folder), left.of(&runs[3].folder)), (Some(50.0), Some(125.0)));
+        assert_eq!((left.of(&runs[0].folder), left.speed(&runs[2].folder)), (None, None));
+        // All of f32, all of mxfp4, and of what nobody has tried as long as the mean of the four.
+        assert_eq!((left.all, left.not_begun), (Some(50.0 + 125.0 + 50.0 + 200.0 + 125.0), 3));
+        // Two at a time.
+        let states = [State::Complete, State::Complete, State::AtWork, State::AtWork];
+        assert_eq!(Looks::default().look(&runs, &states, &planned).all, Some(550.0 / 2.0));
+        // Where nobody is at work there is no end to wait for.
+        let left = Looks::default().look(&runs[..2], &states[..2], &planned);
+        assert_eq!((left.all, left.not_begun), (None, 3));
+        // Of the first run ever nothing is known at the first look.
+        assert_eq!(Looks::default().look(&runs[2..3], &states[2..3], &[]), Left::default());
+    }
+
+    #[test]
+    fn what_was_seen_counts_more_than_records() {
+        let root = tempfile::tempdir().unwrap();
+        let of = |recipe, step, seconds| run(root.path(), recipe, step, seconds);
+        let states = [State::Complete, State::AtWork];
+        let mut looks = Looks::default();
+        looks.look(&[of("f32", 100, Some(1e-9)), of("bf16", 0, None)], &states, &[]);
+        std::thread::sleep(Duration::from_millis(20));
+        let runs = [of("f32", 100, Some(1e-9)), of("bf16", 10, None)];
+        let left = looks.look(&runs, &states, &["bf16".to_owned()]);
+        // Ten steps took 20 ms or more.
+        let speed = left.speed(&runs[1].folder).unwrap();
+        assert!(speed <= 500.0, "{speed}");
+        let (own, all) = (left.of(&runs[1].folder).unwrap(), left.all.unwrap());
+        assert!((own * speed - 90.0).abs() < 1e-6 && (all * speed - 190.0).abs() < 1e-6);
+    }
+}
