@@ -23,7 +23,7 @@ pub enum Verdict {
     Untested(String),
     /// The opposite holds by the same criterion.
     Contradicted(String),
-    /// There is no claim to judge: a definition drawn, a table computed.
+    /// There is no claim to judge, as of a definition that is drawn, or nothing to judge it by.
     Shown(String),
     /// Its runs belong to a larger scale.
     NotRun(String),
@@ -51,7 +51,7 @@ impl Verdict {
             Self::NotSeen(_) => "not seen at this scale",
             Self::Untested(_) => "untested at this size",
             Self::Contradicted(_) => "contradicted",
-            Self::Shown(_) => "shown",
+            Self::Shown(_) => "not judged",
             Self::NotRun(_) => "not run",
         }
     }

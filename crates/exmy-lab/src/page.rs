@@ -6,6 +6,7 @@
 //! everything is there to read. Wide tables scroll inside their frame, so the page never does; colours follow
 //! the reader's dark mode, as those of the [pictures](crate::plot) do.
 
+use crate::amounts::grouped;
 use crate::finding::{Part, Table, Verdict};
 use crate::plot;
 use exmy::shown::printable_lines;
@@ -31,7 +32,7 @@ fn escape(text: &str) -> String {
 /// Text as HTML shows it, in which papers of arXiv are links.
 fn linked(text: &str) -> String {
     let mut out = String::new();
-    let text = escape(text);
+    let text = grouped(&escape(text));
     let mut rest = text.as_str();
     while let Some(at) = rest.find("arXiv") {
         let (before, found) = rest.split_at(at);
@@ -94,8 +95,18 @@ pub struct Page {
     answer: String,
     contents: String,
     body: String,
-    /// Whether the pictures and tables to come stand next to those before them.
-    grid: bool,
+    /// Pictures and tables that stand next to each other as far as there is room.
+    cells: Vec<Cell>,
+}
+
+/// A picture or table.
+#[derive(Clone, Debug)]
+struct Cell {
+    /// Attributes of its element, each with a space before it.
+    attributes: String,
+    /// Whether it takes a whole row.
+    wide: bool,
+    html: String,
 }
 
 /// How a word for a verdict is coloured.
@@ -113,7 +124,7 @@ impl Page {
     /// An empty page.
     pub fn new(title: &str) -> Self {
         let (answer, contents, body) = (String::new(), String::new(), String::new());
-        Self { title: title.to_owned(), maker: "", answer, contents, body, grid: false }
+        Self { title: title.to_owned(), maker: "", answer, contents, body, cells: Vec::new() }
     }
 
     /// The same, whose head says what made it.
@@ -124,7 +135,7 @@ impl Page {
     /// Says what the page comes to, in a sentence or two, above everything else.
     pub fn answer(&mut self, text: &str) {
         if !text.is_empty() {
-            self.answer = format!("<p class=\"answer\">{}</p>\n", escape(text));
+            self.answer = format!("<p class=\"answer\">{}</p>\n", grouped(&escape(text)));
         }
     }
 
@@ -157,19 +168,32 @@ impl Page {
         }
     }
 
-    /// Lets pictures and tables stand next to each other.
-    fn open(&mut self) {
-        if !self.grid {
-            self.body.push_str("<div class=\"grid\">\n");
-            self.grid = true;
-        }
+    /// Adds a picture or table, next to the one before it where there is room.
+    fn cell(&mut self, id: &str, wide: bool, html: String) {
+        let attributes = if id.is_empty() { String::new() } else { format!(" id=\"{id}\"") };
+        self.cells.push(Cell { attributes, wide, html });
     }
 
+    /// Ends the pictures and tables that stand next to each other. What is left alone in a row takes all of
+    /// it.
     fn close(&mut self) {
-        if self.grid {
-            self.body.push_str("</div>\n");
-            self.grid = false;
+        let cells = std::mem::take(&mut self.cells);
+        if cells.is_empty() {
+            return;
         }
+        self.body.push_str("<div class=\"grid\">\n");
+        let mut before = 0;
+        for (i, Cell { attributes, wide, html }) in cells.iter().enumerate() {
+            before = if *wide { 0 } else { before + 1 };
+            let is_last = cells.get(i + 1).is_none_or(|next| next.wide);
+            let class = match (wide, before % 2 == 1 && is_last) {
+                (true, _) => " class=\"all\"",
+                (false, true) => " class=\"alone\"",
+                (false, false) => "",
+            };
+            let _ = writeln!(self.body, "<figure{attributes}{class}>{html}</figure>");
+        }
+        self.body.push_str("</div>\n");
     }
 
     /// Adds a paragraph.
@@ -216,36 +240,31 @@ impl Page {
                 // A head without words is none.
                 let tag = if cell.is_empty() { "td" } else { tag };
                 let scope = if tag == "th" { " scope=\"col\"" } else { "" };
-                format!("<{tag}{scope}{}>{}</{tag}>", class(j, cell), escape(cell))
+                format!("<{tag}{scope}{}>{}</{tag}>", class(j, cell), grouped(&escape(cell)))
             };
             cells.iter().enumerate().map(cell).collect()
         };
-        self.open();
         let is_wide =
             table.header.len() > 6 || table.rows.iter().any(|row| row.iter().any(|c| c.len() > 60));
-        let (class, caption) =
-            (if is_wide { " class=\"all\"" } else { "" }, escape(&table.caption));
+        let caption = escape(&table.caption);
         let csv = match download {
             Download::Embedded(name) => saved(&format!("{name}.csv"), &data_address(&table.csv())),
             Download::File(path) => beside(path, "csv"),
         };
-        let _ = writeln!(
-            self.body,
-            "<figure{class}><figcaption>{caption} {csv}</figcaption><div class=\"wide\" tabindex=\"0\" \
-             role=\"group\" aria-label=\"{caption}\"><table>"
+        let mut html = format!(
+            "<figcaption>{caption} {csv}</figcaption><div class=\"wide\" tabindex=\"0\" \
+             role=\"group\" aria-label=\"{caption}\"><table>\n"
         );
-        let _ =
-            writeln!(self.body, "<thead><tr>{}</tr></thead><tbody>", cells(&table.header, "th"));
+        let _ = writeln!(html, "<thead><tr>{}</tr></thead><tbody>", cells(&table.header, "th"));
         for row in &table.rows {
-            let _ = writeln!(self.body, "<tr>{}</tr>", cells(row, "td"));
+            let _ = writeln!(html, "<tr>{}</tr>", cells(row, "td"));
         }
-        self.body.push_str("</tbody></table></div></figure>\n");
+        self.cell("", is_wide, html + "</tbody></table></div>");
     }
 
     /// Adds a picture as it stands.
     pub fn picture(&mut self, svg: &str) {
-        self.open();
-        let _ = writeln!(self.body, "<figure>{svg}</figure>");
+        self.cell("", false, svg.to_owned());
     }
 
     /// Adds a picture with its numbers.
@@ -257,11 +276,10 @@ impl Page {
     pub fn figure_of(&mut self, id: &str, figure: &plot::Figure, download: Download<'_>) {
         let (id, title) = (escape(id), escape(figure.title()));
         let _ = writeln!(self.contents, "<li><a href=\"#{id}\">{title}</a></li>");
-        self.figure_at(&format!(" id=\"{id}\""), figure, download);
+        self.figure_at(&id, figure, download);
     }
 
     fn figure_at(&mut self, id: &str, figure: &plot::Figure, download: Download<'_>) {
-        self.open();
         let links = match download {
             Download::Embedded(name) => {
                 saved(&format!("{name}.csv"), &data_address(&figure.to_csv(ROWS)))
@@ -271,15 +289,12 @@ impl Page {
             }
         };
         let svg = figure.to_svg();
-        let _ = writeln!(
-            self.body,
-            "<figure{id}>{}<figcaption>{links}</figcaption></figure>",
-            svg.trim_end()
-        );
+        self.cell(id, false, format!("{}<figcaption>{links}</figcaption>", svg.trim_end()));
     }
 
     /// Adds text as it stands, below some words about it.
     pub fn as_it_stands(&mut self, about: &str, text: &str) {
+        self.close();
         let _ = writeln!(
             self.body,
             "<p>{}</p><pre tabindex=\"0\">{}</pre>",

@@ -247,17 +247,20 @@ fn outcomes(
         let index = known.unwrap_or(pictures.len());
         if known.is_none() {
             let runs = results.grid.runs_of(results.setting, point);
-            let language = runs.iter().any(|planned| planned.config.model.decoder().is_some());
-            let axis = match language {
+            let model = runs.first().map(|planned| &planned.config.model);
+            let axis = match model.is_some_and(|model| model.decoder().is_some()) {
                 true => Axis::linear("training loss, nats per byte"),
-                false => Axis::log("training loss"),
+                false => {
+                    let unit = model.map_or("", |model| model.loss_unit());
+                    Axis::log(format!("training loss, {unit}"))
+                }
             };
             let (losses, norms) = (Panel::new(axis), Panel::new(Axis::log("gradient norm")));
             pictures.push((here, Vec::new(), losses.settled(), norms.settled()));
         }
         let (name, runs) = (point.words(per), results.outcomes(point)?);
         let with_median = |panel: &Panel, name: &str, curves: &[Vec<(f64, f64)>]| {
-            series::with_seeds(panel.clone(), name, curves, median, |_| String::new())
+            series::with_seeds(panel.clone(), name, curves, median, number)
         };
         let of = |curve: fn(&Outcome) -> &Curve| -> Vec<_> {
             runs.iter().map(|run| calm(curve(run))).collect()

@@ -25,7 +25,7 @@ for (const table of all("table")) {
       all("th", table).forEach(other => other.removeAttribute("aria-sort"));
       head.setAttribute("aria-sort", down ? "descending" : "ascending");
       const of = row => row.cells[head.cellIndex].textContent;
-      const number = text => parseFloat(text.replace("\u2212", "-"));
+      const number = text => parseFloat(text.replace("\u2212", "-").replaceAll("\u202f", ""));
       const order = (a, b) => {
         const [x, y] = [number(a), number(b)];
         if (isNaN(x) !== isNaN(y)) return isNaN(x) ? 1 : -1;
@@ -54,7 +54,9 @@ const short = v => {
   const size = Math.abs(v);
   if (size >= 1e9) return +(v / 1e9).toPrecision(4) + "G";
   if (size >= 1e6) return +(v / 1e6).toPrecision(4) + "M";
-  return size && (size < 1e-3 || size >= 1e5) ? v.toExponential(2) : String(+v.toPrecision(4));
+  if (size && size < 1e-3) return v.toExponential(2);
+  const text = String(+v.toPrecision(4));
+  return size < 1e4 ? text : text.replace(/\B(?=(\d{3})+$)/g, "\u202f");
 };
 const ticks = (a, scale, count) => {
   const [low, high] = [a.low * scale, a.high * scale];

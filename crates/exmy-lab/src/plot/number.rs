@@ -4,6 +4,7 @@
 //! differs between platforms. Powers of ten come from the standard library's decimal parser, which
 //! rounds correctly. Tick labels are made from integers and are exact.
 
+use crate::amounts::grouped;
 use std::{
     format,
     string::{String, ToString},
@@ -28,7 +29,7 @@ pub(super) fn plain_label(n: i64, k: i32) -> String {
     if n == 0 {
         "0".into()
     } else if k >= 0 {
-        format!("{sign}{digits}{}", "0".repeat(k as usize))
+        sign.to_owned() + &grouped(&format!("{digits}{}", "0".repeat(k as usize)))
     } else {
         let decimals = k.unsigned_abs() as usize;
         let digits = format!("{digits:0>width$}", width = decimals + 1);
@@ -62,7 +63,10 @@ pub(super) fn short(value: f64) -> String {
     }
     let decimals = (3 - decade(if size >= 1.0 { size } else { 1.0 })).max(0) as usize;
     let text = format!("{value:.decimals$}");
-    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').into() } else { text }
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').into(),
+        false => grouped(&text),
+    }
 }
 
 /// The largest integer not above `value`, for |value| < 2^53.
@@ -131,7 +135,7 @@ mod tests {
             (1.912_34, "1.912"),
             (600.0, "600"),
             (0.25, "0.25"),
-            (12_345.6, "12346"),
+            (12_345.6, "12\u{202f}346"),
             (0.0, "0"),
             (3.2e-9, "3.200e-9"),
             (-2.5, "-2.5"),

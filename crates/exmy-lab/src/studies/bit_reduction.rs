@@ -213,11 +213,11 @@ const BITS_VIEWS: &[View] = &[
     View::Curves {
         title: "Fewer mantissa bits at {} the learning rate",
         per: Some("rate"),
-        also: Some(("sharpness", "sharpness, %")),
+        also: Some(("sharpness", "sharpness, % of 1 + loss")),
         under: RANGE,
     },
     by_point(
-        "mean training loss of the last tenth of the steps, nats/token, and sharpness, %",
+        "mean training loss of the last tenth of the steps, nats/token, and sharpness, % of 1 + loss",
         &[
             column("bits", Show::Level("format")),
             column("lr", Show::Level("rate")),
