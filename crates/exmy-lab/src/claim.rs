@@ -4,7 +4,8 @@
 //! none; a claim is contradicted where the opposite holds.
 
 mod asks;
-mod pooled;
+#[doc(hidden)]
+pub mod pooled;
 
 pub(super) use pooled::{Paired, by_seed};
 
@@ -20,7 +21,7 @@ use exmy::error::Result;
 
 /// What is asked of runs.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Test {
+pub enum Test {
     /// The interval of the mean paired difference of two grid points lies above 0.
     Above {
         of: Pick,
@@ -89,7 +90,7 @@ pub(super) enum Test {
 
 /// A number for each seed.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Value {
+pub enum Value {
     /// A metric of a grid point.
     Of(Metric, Pick),
     /// A metric of a grid point less that of another.
@@ -135,26 +136,26 @@ impl Value {
 }
 
 /// A test of two grid points' final losses.
-pub(super) const fn above(of: Pick, over: Pick) -> Test {
+pub const fn above(of: Pick, over: Pick) -> Test {
     Test::Above { of, over, or_diverges: false }
 }
 
 /// What a figure claims.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Claim {
-    pub(super) holds: Test,
+pub struct Claim {
+    pub holds: Test,
     /// The opposite, if it is not that of the test; where both hold, nothing is seen.
-    pub(super) opposite: Option<Test>,
+    pub opposite: Option<Test>,
 }
 
 impl Claim {
     /// One with the test's own opposite.
-    pub(super) const fn new(holds: Test) -> Self {
+    pub const fn new(holds: Test) -> Self {
         Self { holds, opposite: None }
     }
 
     /// The criterion as a sentence.
-    pub(super) fn criterion(&self) -> String {
+    pub fn criterion(&self) -> String {
         let opposite = match &self.opposite {
             Some(test) => test.asks("", false),
             None => self.holds.asks("", true),
@@ -166,7 +167,7 @@ impl Claim {
     }
 
     /// What the runs say.
-    pub(super) fn findings(&self, results: &Results<'_>) -> Result<Findings> {
+    pub fn findings(&self, results: &Results<'_>) -> Result<Findings> {
         let place = Place { results, here: GridPoint::default(), of: 1, size: None };
         let result = self.holds.judge(&place)?;
         let (holds, opposite) = match &self.opposite {
@@ -334,7 +335,7 @@ impl Test {
             Self::Rising { probed, of, falls } => {
                 let series = results.series(results.point(of, here), *probed)?;
                 let result = TestResult::rising(&format!("{prefix}{}", probed.what), &series);
-                if *falls { result.not() } else { result }
+                if *falls { result.negated() } else { result }
             }
             Self::Smooth => {
                 let count = |metric| -> Result<(f64, usize)> {
@@ -465,6 +466,3 @@ fn wider(place: &Place<'_>, pair: [Pick; 2], at: [Pick; 2]) -> Result<TestResult
     let result = TestResult::of(found, text);
     Ok(TestResult { holds: result.holds && after, opposite: result.opposite && before, ..result })
 }
-
-#[cfg(test)]
-mod tests;

@@ -14,15 +14,15 @@ type Points = Vec<(f64, f64)>;
 
 /// What one condition measured of a quantity.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Curves {
+pub struct Curves {
     /// The condition.
-    pub(crate) name: String,
+    pub name: String,
     /// Seeds and what each measured.
-    pub(crate) seeds: Vec<(u64, Points)>,
+    pub seeds: Vec<(u64, Points)>,
     /// The number of the condition that this one is compared with.
-    pub(crate) base: Option<usize>,
+    pub base: Option<usize>,
     /// What stands behind the name instead of the last value.
-    pub(crate) end: Option<String>,
+    pub end: Option<String>,
 }
 
 impl Curves {
@@ -55,7 +55,7 @@ fn in_common(seeds: &[(u64, Points)]) -> Vec<(u64, Points)> {
 }
 
 /// Steps that all seeds have, with the mean, the lowest and the highest of the seeds.
-fn over_seeds(seeds: &[(u64, Points)]) -> Vec<(f64, f64, f64, f64)> {
+pub fn over_seeds(seeds: &[(u64, Points)]) -> Vec<(f64, f64, f64, f64)> {
     let seeds = in_common(seeds);
     let mut steps: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
     for &(x, y) in seeds.iter().flat_map(|(_, points)| points) {
@@ -84,7 +84,7 @@ fn add(panel: Panel, name: &str, seeds: &[(u64, Points)], note: impl Fn(f64) -> 
 }
 
 /// The panel of what was measured; of one seed each also the raw values, faintly.
-pub(crate) fn values(axis: Axis, all: &[Curves], noisy: bool) -> Panel {
+pub fn values(axis: Axis, all: &[Curves], noisy: bool) -> Panel {
     let mut panel = Panel::new(axis).settled();
     for one in all {
         let common = in_common(&one.seeds);
@@ -101,7 +101,7 @@ pub(crate) fn values(axis: Axis, all: &[Curves], noisy: bool) -> Panel {
 
 /// How far a condition is from the one it is compared with, in per cent, seed by seed; nothing where that one
 /// has no value above 0 to compare with.
-fn differences_of(one: &Curves, all: &[Curves], noisy: bool) -> Option<Vec<(u64, Points)>> {
+pub fn differences_of(one: &Curves, all: &[Curves], noisy: bool) -> Option<Vec<(u64, Points)>> {
     let base = &all[one.base?];
     let mut found = Vec::new();
     for (seed, points) in &one.seeds {
@@ -125,7 +125,7 @@ fn differences_of(one: &Curves, all: &[Curves], noisy: bool) -> Option<Vec<(u64,
 }
 
 /// The panel of the differences; `None` where nothing is compared.
-pub(crate) fn differences(all: &[Curves], noisy: bool) -> Option<Panel> {
+pub fn differences(all: &[Curves], noisy: bool) -> Option<Panel> {
     let compared: Vec<(&Curves, Vec<(u64, Points)>)> =
         all.iter().filter_map(|one| Some((one, differences_of(one, all, noisy)?))).collect();
     let bases: Vec<&str> =
@@ -168,85 +168,15 @@ fn range(all: &[&(&Curves, Vec<(u64, Points)>)]) -> Option<[f64; 2]> {
 }
 
 /// The first condition before each one that has exactly its values.
-pub(crate) fn twins(all: &[Curves]) -> Vec<Option<usize>> {
+pub fn twins(all: &[Curves]) -> Vec<Option<usize>> {
     let same = |a: &Curves, b: &Curves| !a.seeds.is_empty() && a.seeds == b.seeds;
     (0..all.len()).map(|i| (0..i).find(|&j| same(&all[i], &all[j]))).collect()
 }
 
 /// The only value that all of some curves ever have, if there is one.
-pub(crate) fn constant(all: &[Curves]) -> Option<f64> {
+pub fn constant(all: &[Curves]) -> Option<f64> {
     let mut values =
         all.iter().flat_map(|one| &one.seeds).flat_map(|(_, points)| points).map(|point| point.1);
     let first = values.next()?;
     values.all(|value| value == first).then_some(first)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::plot::Figure;
-
-    fn curves(name: &str, base: Option<usize>, seeds: &[[f64; 3]]) -> Curves {
-        let points = |ys: &[f64; 3]| (1..).map(f64::from).zip(ys.iter().copied()).collect();
-        let seeds = (1..).zip(seeds.iter().map(points)).collect();
-        Curves { name: name.into(), seeds, base, end: None }
-    }
-
-    #[test]
-    fn differences_are_taken_within_seeds() {
-        let all = [
-            curves("f32", None, &[[4.0, 2.0, 1.0], [8.0, 4.0, 2.0]]),
-            curves("mxfp4", Some(0), &[[4.0, 2.2, 1.2], [8.0, 4.4, 2.2]]),
-        ];
-        // The means would be 12 % apart in the second panel of means alone: 20 % and 10 % are 15 %.
-        let found = differences_of(&all[1], &all, false).unwrap();
-        let last: Vec<f64> = found.iter().map(|(_, points)| points[2].1).collect();
-        assert!((last[0] - 20.0).abs() < 1e-9 && (last[1] - 10.0).abs() < 1e-9, "{last:?}");
-        let svg = Figure::new("").panel(differences(&all, false).unwrap()).to_svg();
-        assert!(svg.contains("difference from f32, %") && svg.contains("+15.00 %"));
-        assert_eq!(differences(&all[..1], false), None);
-        // Nothing is so many per cent above 0.
-        let zero = [curves("f32", None, &[[0.0; 3]]), curves("mxfp4", Some(0), &[[1.0; 3]])];
-        assert_eq!(differences(&zero, false), None);
-        // What fails does not hide the others.
-        let failed = curves("e2m1", Some(0), &[[4.0, 90.0, 900.0], [8.0, 90.0, 900.0]]);
-        let svg =
-            Figure::new("").panel(differences(&[&all[..], &[failed]].concat(), false).unwrap());
-        let svg = svg.to_svg();
-        let axis = svg.split("data-y=\"").nth(1).unwrap().split(' ').nth(1).unwrap();
-        assert!(axis.parse::<f64>().unwrap() < 30.0, "{axis}");
-        // A seed of which only one has a run is not compared.
-        let alone =
-            [all[0].clone(), Curves { seeds: [(9, vec![(1.0, 1.0)])].into(), ..all[1].clone() }];
-        assert_eq!(differences(&alone, false), None);
-    }
-
-    /// At step 3 the mean of the seeds that are there would fall from 6 to 3: that is no progress.
-    #[test]
-    fn a_mean_ends_where_one_of_its_seeds_does() {
-        let mut one = curves("f32", None, &[[4.0, 4.0, 3.0], [8.0, 8.0, 7.0]]);
-        one.seeds[1].1.pop();
-        let points = over_seeds(&one.seeds);
-        assert_eq!(points, [(1.0, 6.0, 4.0, 8.0), (2.0, 6.0, 4.0, 8.0)]);
-        let svg = Figure::new("").panel(values(Axis::linear("y"), &[one.clone()], false)).to_svg();
-        assert!(svg.contains("6.00") && !svg.contains("3.00"), "{svg}");
-        // Who has not begun does not count, and whose last value is none says nothing of the others.
-        one.seeds[0].1.insert(0, (0.0, 9.0));
-        one.seeds.push((3, vec![(0.0, 9.0)]));
-        one.seeds.push((4, Vec::new()));
-        assert_eq!(over_seeds(&one.seeds), points);
-        one.seeds[1].1[1].1 = f64::NAN;
-        let svg = Figure::new("").panel(values(Axis::linear("y"), &[one], false)).to_svg();
-        assert!(svg.contains("> 6.00<"), "{svg}");
-    }
-
-    #[test]
-    fn what_is_the_same_is_found() {
-        let a = curves("a", None, &[[1.0, 2.0, 3.0]]);
-        let all =
-            [a.clone(), curves("b", Some(0), &[[1.0, 2.0, 3.5]]), Curves { name: "c".into(), ..a }];
-        assert_eq!(twins(&all), [None, None, Some(0)]);
-        assert_eq!(constant(&all), None);
-        assert_eq!(constant(&[curves("a", None, &[[0.0; 3], [0.0; 3]])]), Some(0.0));
-    }
 }

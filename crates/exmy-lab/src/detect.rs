@@ -329,6 +329,3 @@ impl Heuristics {
         rolling(norms, self.variance, |window| sd(window).map(|sd| sd * sd))
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -15,23 +15,23 @@ use exmy::error::Result;
 
 /// One figure or table of a paper.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Figure {
-    pub(super) id: &'static str,
+pub struct Figure {
+    pub id: &'static str,
     pub(super) title: &'static str,
     /// The paper's own item.
     pub(super) source: &'static str,
     /// What is said there, or asked here.
     pub(super) says: &'static str,
-    pub(super) grid: Grid,
-    pub(super) judged: Judged,
+    pub grid: Grid,
+    pub judged: Judged,
     /// What is shown, in the order of the page.
-    pub(super) views: &'static [View],
+    pub views: &'static [View],
 }
 
 /// How findings come about.
 #[derive(Clone, Copy, Debug)]
 #[expect(clippy::large_enum_variant, reason = "values of tables, made once and never moved")]
-pub(super) enum Judged {
+pub enum Judged {
     /// By a claim; the views stand below.
     By(Claim),
     /// There is nothing to judge: what is computed is shown.

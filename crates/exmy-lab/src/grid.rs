@@ -19,7 +19,7 @@ pub(super) type Scaled<T> = [T; 3];
 
 /// One change of a configuration.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Set {
+pub enum Set {
     /// Another model.
     Model(&'static str),
     /// The recipe.
@@ -74,7 +74,7 @@ pub(super) enum Set {
 
 /// When a branch leaves its parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum After {
+pub enum After {
     /// After so many steps.
     Step(u64),
     /// After so many percent of the parent's steps.
@@ -111,9 +111,9 @@ pub(super) type Diverged<'a> = &'a dyn Fn(&RunConfig) -> Result<Option<u64>>;
 
 /// One value of an axis; its name is unique on it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Level {
+pub struct Level {
     /// What tables, pictures and claims call it.
-    pub(super) name: &'static str,
+    pub name: &'static str,
     /// Where it lies on an axis of numbers.
     pub(super) x: f64,
     pub(super) set: Set,
@@ -126,7 +126,7 @@ impl PartialEq for Level {
 }
 
 /// A level that is no number.
-pub(super) const fn level(name: &'static str, set: Set) -> Level {
+pub const fn level(name: &'static str, set: Set) -> Level {
     Level { name, x: 0.0, set }
 }
 
@@ -157,7 +157,7 @@ pub(crate) const fn with(name: &'static str, words: &'static str) -> Level {
 
 /// What runs differ in.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Axis {
+pub struct Axis {
     /// What one of its levels is: `rate`.
     pub(super) name: &'static str,
     pub(super) levels: Scaled<&'static [Level]>,
@@ -165,7 +165,7 @@ pub(super) struct Axis {
 
 impl Axis {
     /// One with the same levels at every scale.
-    pub(super) const fn new(name: &'static str, levels: &'static [Level]) -> Self {
+    pub const fn new(name: &'static str, levels: &'static [Level]) -> Self {
         Self::scaled(name, [levels; 3])
     }
 
@@ -177,30 +177,30 @@ impl Axis {
 
 /// The runs of a figure.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Grid {
+pub struct Grid {
     /// The preset.
-    pub(super) model: Scaled<&'static str>,
+    pub model: Scaled<&'static str>,
     /// Steps; the paper's own sizes come with the paper's own.
-    pub(super) steps: Scaled<u64>,
+    pub steps: Scaled<u64>,
     /// The peak learning rate.
-    pub(super) rate: Scaled<f64>,
+    pub rate: Scaled<f64>,
     /// How many seeds there are; where there are none, there are no grid points.
-    pub(super) seeds: Scaled<u64>,
+    pub seeds: Scaled<u64>,
     /// The first of them.
-    pub(super) first: Scaled<u64>,
+    pub first: Scaled<u64>,
     /// What else is changed of all runs.
-    pub(super) sets: &'static [Set],
+    pub sets: &'static [Set],
     /// What grid points are made of, the first axis outermost.
-    pub(super) axes: &'static [Axis],
+    pub axes: &'static [Axis],
     /// A grid point in addition, with a level of one axis alone.
-    pub(super) extra: Option<(&'static str, Level)>,
+    pub extra: Option<(&'static str, Level)>,
     /// Grids of other figures whose runs are read, too.
-    pub(super) also: &'static [&'static Grid],
+    pub also: &'static [&'static Grid],
 }
 
 impl Grid {
     /// No runs.
-    pub(super) const NONE: Self = Self {
+    pub const NONE: Self = Self {
         model: [""; 3],
         steps: [0; 3],
         rate: [0.0; 3],
@@ -222,7 +222,7 @@ impl Grid {
     }
 
     /// All grid points, the extra one first.
-    pub(super) fn points(&self, scale: Scale) -> Vec<GridPoint> {
+    pub fn points(&self, scale: Scale) -> Vec<GridPoint> {
         if scale.pick(self.seeds) == 0 {
             return Vec::new();
         }
@@ -243,7 +243,7 @@ impl Grid {
     ///
     /// # Panics
     /// If a model or a recipe does not exist: a mistake in a table.
-    pub(super) fn runs_of(&self, setting: &Setting, point: &GridPoint) -> Vec<RunConfig> {
+    pub fn runs_of(&self, setting: &Setting, point: &GridPoint) -> Vec<RunConfig> {
         let first = setting.scale.pick(self.first);
         let seeds = first..first + setting.scale.pick(self.seeds);
         seeds.map(|seed| self.run(setting, point, seed)).collect()
@@ -335,11 +335,7 @@ impl Grid {
     }
 
     /// All runs of the second stage: their steps come from the outcome of the first one's.
-    pub(super) fn later(
-        &self,
-        setting: &Setting,
-        diverged: Diverged<'_>,
-    ) -> Result<Vec<RunConfig>> {
+    pub fn later(&self, setting: &Setting, diverged: Diverged<'_>) -> Result<Vec<RunConfig>> {
         let mut all = Vec::new();
         for point in self.points(setting.scale) {
             if self.is_later(setting.scale, &point) {
@@ -392,7 +388,7 @@ impl Grid {
     }
 
     /// All runs, grid point by grid point, and those of other figures that are read.
-    pub(super) fn runs(&self, setting: &Setting) -> Vec<RunConfig> {
+    pub fn runs(&self, setting: &Setting) -> Vec<RunConfig> {
         let own = self.points(setting.scale).into_iter();
         let own = own.flat_map(|point| self.runs_of(setting, &point));
         own.chain(self.also.iter().flat_map(|grid| grid.runs(setting))).collect()
@@ -490,7 +486,7 @@ fn more(config: &mut Config, set: Set, steps: u64, scale: Scale) {
 
 /// Levels of some axes, of all in the grid points of a [`Grid`].
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct GridPoint(pub(super) Vec<(&'static str, Level)>);
+pub struct GridPoint(pub(super) Vec<(&'static str, Level)>);
 
 impl GridPoint {
     /// The same with a level of one more axis, or another one of an axis that it has.
@@ -504,12 +500,12 @@ impl GridPoint {
     }
 
     /// Its level of an axis.
-    pub(super) fn level(&self, axis: &str) -> Option<&Level> {
+    pub fn level(&self, axis: &str) -> Option<&Level> {
         self.0.iter().find(|(name, _)| *name == axis).map(|(_, level)| level)
     }
 
     /// Whether it has a level of that name.
-    pub(super) fn has(&self, name: &str) -> bool {
+    pub fn has(&self, name: &str) -> bool {
         self.0.iter().any(|(_, level)| level.name == name)
     }
 
@@ -519,6 +515,3 @@ impl GridPoint {
         own.map(|(_, level)| level.name).collect::<Vec<_>>().join(", ")
     }
 }
-
-#[cfg(test)]
-mod tests;

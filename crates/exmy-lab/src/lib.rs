@@ -16,8 +16,10 @@
 #![deny(unsafe_code)]
 
 pub mod amounts;
-mod claim;
-mod comparison;
+#[doc(hidden)]
+pub mod claim;
+#[doc(hidden)]
+pub mod comparison;
 pub mod run_config;
 pub mod scale;
 
@@ -26,33 +28,42 @@ pub mod detect;
 pub mod device;
 pub mod estimate;
 pub mod export;
-mod figure;
+#[doc(hidden)]
+pub mod figure;
 pub mod finding;
 pub mod gather;
-mod grid;
+#[doc(hidden)]
+pub mod grid;
 pub mod inventory;
 mod keys;
 pub mod landscape;
 pub mod left;
-mod listing;
+#[doc(hidden)]
+pub mod listing;
 pub mod loss_figure;
-mod measure;
-mod outcome;
+#[doc(hidden)]
+pub mod measure;
+#[doc(hidden)]
+pub mod outcome;
 pub mod overview;
 pub mod page;
 pub mod plot;
-mod provenance;
+#[doc(hidden)]
+pub mod provenance;
 pub mod report;
 pub mod runner;
 pub mod scaling;
 pub mod sensitivity;
-mod series;
+#[doc(hidden)]
+pub mod series;
 pub mod standing;
 pub mod statistics;
 pub mod store;
 pub mod studies;
 pub mod sweep;
 pub mod table;
-mod test_result;
-mod turns;
+#[doc(hidden)]
+pub mod test_result;
+#[doc(hidden)]
+pub mod turns;
 mod view;

@@ -42,7 +42,7 @@ fn change(config: &Config, own: &Keys, base: &Keys) -> Option<String> {
 }
 
 /// The plan as a file.
-pub(super) fn plan(runs: &[RunConfig]) -> String {
+pub fn plan(runs: &[RunConfig]) -> String {
     let mut text = "# The runs of this study by name. `config` is a run's config.toml; where there is none, \
                     it is that of the\n# run `base` with the keys of `change`. A branch goes on from a \
                     checkpoint of the run it names.\n"
@@ -67,41 +67,4 @@ pub(super) fn plan(runs: &[RunConfig]) -> String {
         }
     }
     text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::run_config::Setting;
-    use crate::scale::Scale;
-    use crate::studies::ALL;
-
-    /// Reads the plan of each study with another reader of TOML, and makes the configurations from it again.
-    #[test]
-    fn plans_hold_every_configuration() {
-        for paper in ALL {
-            let setting = Setting::unread(Scale::Small);
-            let runs: Vec<RunConfig> =
-                paper.figures.iter().flat_map(|figure| figure.runs(&setting)).collect();
-            let runs = crate::store::distinct(&runs);
-            let read: toml::Table = plan(&runs).parse().unwrap();
-            assert_eq!(read.len(), runs.len());
-            let text = |name: &str, key: &str| {
-                read[name].get(key).map(|value| value.as_str().unwrap().to_owned())
-            };
-            for run in &runs {
-                let name = run.name();
-                let config = match text(&name, "config") {
-                    Some(config) => Config::from_toml(&config).unwrap(),
-                    None => {
-                        let base = text(&text(&name, "base").unwrap(), "config").unwrap();
-                        let change = text(&name, "change").unwrap();
-                        Config::from_toml(&base).unwrap().overlaid(&change).unwrap()
-                    }
-                };
-                assert_eq!(config, run.config, "{name}");
-                assert_eq!(text(&name, "branch").is_some(), run.parent.is_some());
-            }
-        }
-    }
 }

@@ -13,7 +13,7 @@ use exmy_train::train::probe::Key;
 
 /// What a run is judged by.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Metric {
+pub enum Metric {
     /// The mean training loss of the last tenth of the steps, in nats; infinite if it diverged.
     Loss,
     /// The same, at most that of a guess.
@@ -43,7 +43,7 @@ pub(super) enum Metric {
 
 /// A number that an analysis makes of a run.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Computed {
+pub struct Computed {
     /// What it is; each has a name of its own.
     pub(super) what: &'static str,
     pub(super) of: fn(&Trained, &RunConfig) -> Result<f64>,
@@ -57,7 +57,7 @@ impl PartialEq for Computed {
 
 /// What a probe measured, the mean over parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Probed {
+pub struct Probed {
     /// What that is.
     pub(super) what: &'static str,
     probe: &'static str,
@@ -84,11 +84,7 @@ enum Operators {
 pub(super) const INPUTS: [Operator; 4] = [Operator::Q, Operator::O, Operator::Gate, Operator::Down];
 
 /// The mean over parts with such a statistic of no operand, but the head's.
-pub(super) const fn of_parts(
-    what: &'static str,
-    probe: &'static str,
-    statistic: &'static str,
-) -> Probed {
+pub const fn of_parts(what: &'static str, probe: &'static str, statistic: &'static str) -> Probed {
     Probed { what, probe, operators: Operators::Blocks, operand: None, statistic, last: false }
 }
 
@@ -102,27 +98,23 @@ pub(super) const fn at_the_end(
 }
 
 /// The mean over inputs of a statistic, "" where the probe has but one of them.
-pub(super) const fn of_inputs(
-    what: &'static str,
-    probe: &'static str,
-    statistic: &'static str,
-) -> Probed {
+pub const fn of_inputs(what: &'static str, probe: &'static str, statistic: &'static str) -> Probed {
     let (operators, operand) = (Operators::Inputs, Some(Operand::Input));
     Probed { operators, operand, ..of_parts(what, probe, statistic) }
 }
 
 impl Probed {
     /// The same statistic of an operand of all operators but the head.
-    pub(super) const fn of_operand(self, operand: Operand) -> Self {
+    pub const fn of_operand(self, operand: Operand) -> Self {
         Self { operand: Some(operand), ..self }
     }
 
     /// The same of one operator of each block.
-    pub(super) const fn of_operator(self, operator: Operator) -> Self {
+    pub const fn of_operator(self, operator: Operator) -> Self {
         Self { operators: Operators::One(operator), ..self }
     }
 
-    fn has(&self, key: &Key) -> bool {
+    pub fn has(&self, key: &Key) -> bool {
         let operator = key.site().map(|site| site.operator);
         let meant = match self.operators {
             Operators::Blocks => operator != Some(Operator::Head),
@@ -165,7 +157,7 @@ impl Metric {
     }
 
     /// What it is called.
-    pub(super) const fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Loss | Self::Capped | Self::Tail => "loss",
             Self::LogTail => "logarithm of the loss",
@@ -204,7 +196,7 @@ impl Metric {
 
 /// A loss, or that of a guess among so many tokens where it is higher or none: a run that diverged has
 /// learnt nothing.
-fn capped(loss: f64, vocab: usize) -> f64 {
+pub fn capped(loss: f64, vocab: usize) -> f64 {
     loss.min(libm::log(vocab as f64))
 }
 
@@ -214,10 +206,10 @@ pub(super) type Pick = &'static [&'static str];
 
 /// The runs of a figure.
 #[derive(Clone)]
-pub(super) struct Results<'a> {
+pub struct Results<'a> {
     pub(super) setting: &'a Setting,
     pub(super) grid: &'a Grid,
-    pub(super) points: Vec<GridPoint>,
+    pub points: Vec<GridPoint>,
     source: Source<'a>,
 }
 
@@ -225,12 +217,10 @@ pub(super) struct Results<'a> {
 #[derive(Clone, Copy)]
 enum Source<'a> {
     Runs(&'a Runs<'a>),
-    #[cfg(test)]
     Made(Made<'a>),
 }
 
 /// What a metric of a seed of a grid point is to be.
-#[cfg(test)]
 pub(super) type Made<'a> = &'a dyn Fn(&GridPoint, u64, Metric) -> f64;
 
 impl<'a> Results<'a> {
@@ -239,8 +229,7 @@ impl<'a> Results<'a> {
     }
 
     /// Of no runs, but of what they would show.
-    #[cfg(test)]
-    pub(super) fn made(setting: &'a Setting, grid: &'a Grid, made: Made<'a>) -> Self {
+    pub fn made(setting: &'a Setting, grid: &'a Grid, made: Made<'a>) -> Self {
         Self { setting, grid, points: grid.points(setting.scale), source: Source::Made(made) }
     }
 
@@ -275,14 +264,12 @@ impl<'a> Results<'a> {
     pub(super) fn run(&self, planned: &RunConfig) -> Result<Trained> {
         match self.source {
             Source::Runs(runs) => runs.of(planned),
-            #[cfg(test)]
             Source::Made(_) => Err(exmy::error::Error::new("there are no runs")),
         }
     }
 
     /// The runs of a grid point, seed by seed.
     pub(super) fn trained(&self, point: &GridPoint) -> Result<Vec<(RunConfig, Trained)>> {
-        #[cfg(test)]
         if let Source::Made(_) = self.source {
             return Ok(Vec::new());
         }
@@ -316,7 +303,6 @@ impl<'a> Results<'a> {
 
     /// A metric of each run of a grid point, by seed.
     pub(super) fn values(&self, point: &GridPoint, metric: Metric) -> Result<Vec<f64>> {
-        #[cfg(test)]
         if let Source::Made(made) = self.source {
             let seeds = 1..=self.setting.scale.pick(self.grid.seeds);
             return Ok(seeds.map(|seed| made(point, seed, metric)).collect());
@@ -363,40 +349,4 @@ pub(super) fn mean_values(runs: &[(RunConfig, Trained)], probe: &str) -> Result<
         (each[0][i].0, mean(&values).unwrap_or(f64::NAN))
     };
     Ok((0..shortest).map(at).collect())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn parts_are_picked_by_what_they_are_of() {
-        let picked = |probed: Probed, texts: &[&str]| -> Vec<bool> {
-            texts.iter().map(|&text| probed.has(&Key::from(text))).collect()
-        };
-        let texts = [
-            "layers.0.q_proj.input",
-            "layers.0.k_proj.input",
-            "layers.0.q_proj.weight",
-            "layers.0.q_proj.input.channels_max",
-            "lm_head.weight",
-            "lm_head.input",
-        ];
-        let kurtosis = of_inputs("", "kurtosis", "");
-        assert_eq!(picked(kurtosis, &texts), [true, false, false, false, false, false]);
-        let of_weights = of_parts("", "kurtosis", "").of_operand(Operand::Weight);
-        assert_eq!(picked(of_weights, &texts), [false, false, true, false, false, false]);
-        let texts = ["layers.0.gk_proj.1.output.top", "layers.0.g_proj.output.top", "layers.0.max"];
-        let top = of_parts("", "channels", "output.top").of_operator(Operator::DecayUp);
-        assert_eq!(picked(top, &texts), [true, false, false]);
-        assert_eq!(picked(of_parts("", "gates", "max"), &texts), [false, false, true]);
-    }
-
-    #[test]
-    fn a_run_that_diverged_counts_as_a_guess() {
-        assert_eq!(capped(1.2, 256), 1.2);
-        for diverged in [f64::INFINITY, f64::NAN, 7.0] {
-            assert!((capped(diverged, 256) - 5.545).abs() < 1e-3);
-        }
-    }
 }

@@ -8,11 +8,11 @@ use crate::store::Trained;
 
 /// A run with what became of it.
 #[derive(Clone, Debug)]
-pub(super) struct Outcome {
+pub struct Outcome {
     pub(super) trained: Trained,
     pub(super) losses: Curve,
     pub(super) norms: Curve,
-    pub(super) verdict: Verdict,
+    pub verdict: Verdict,
     /// Whether a language model never learnt much.
     untrained: bool,
     /// The mean of the last tenth, at most the loss before training: a run that diverged has learnt nothing.
@@ -20,7 +20,7 @@ pub(super) struct Outcome {
 }
 
 impl Outcome {
-    pub(super) fn of(trained: Trained, planned: &RunConfig) -> Self {
+    pub fn of(trained: Trained, planned: &RunConfig) -> Self {
         let (losses, norms) = detect::curves(&trained.metrics);
         let (verdict, untrained) = match planned.config.model.decoder() {
             Some(model) => {

@@ -19,10 +19,14 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use unlike::unlike;
 
-mod answer;
-mod chosen;
-mod condition;
-mod unlike;
+#[doc(hidden)]
+pub mod answer;
+#[doc(hidden)]
+pub mod chosen;
+#[doc(hidden)]
+pub mod condition;
+#[doc(hidden)]
+pub mod unlike;
 
 /// What made a page, as its head says.
 const MAKER: &str = "exmy report";
@@ -241,7 +245,8 @@ fn table_of_runs(runs: &[RecordedRun]) -> Table {
 }
 
 /// The conditions as rows of results.
-fn rows(all: &[Condition<'_>]) -> Vec<table::Row> {
+#[doc(hidden)]
+pub fn rows(all: &[Condition<'_>]) -> Vec<table::Row> {
     let of = |(i, one): (usize, &Condition<'_>)| -> Vec<table::Run> {
         // Rows of the same further labels are compared with the first of them.
         let labels = vec![i.to_string(), one.base.unwrap_or(i).to_string()];

@@ -32,20 +32,29 @@
 //! assert!(svg.starts_with("<svg") && svg.contains("entropy of the text"));
 //! ```
 
-mod axis;
-mod bars;
+#[doc(hidden)]
+pub mod axis;
+#[doc(hidden)]
+pub mod bars;
 mod csv;
 mod draw;
 mod frame;
-mod heat;
-mod labels;
+#[doc(hidden)]
+pub mod heat;
+#[doc(hidden)]
+pub mod labels;
 mod legend;
-mod number;
+#[doc(hidden)]
+pub mod number;
 mod panel;
-mod path;
-mod series;
-mod style;
-mod svg;
+#[doc(hidden)]
+pub mod path;
+#[doc(hidden)]
+pub mod series;
+#[doc(hidden)]
+pub mod style;
+#[doc(hidden)]
+pub mod svg;
 
 pub use axis::Axis;
 pub use bars::Intervals;

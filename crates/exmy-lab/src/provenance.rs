@@ -25,7 +25,7 @@ impl Provenance {
 }
 
 /// Seconds of training in the records of some runs, over all their processes.
-pub(crate) fn seconds(runs: impl Iterator<Item = Folder>) -> f64 {
+pub fn seconds(runs: impl Iterator<Item = Folder>) -> f64 {
     let of_run = |run: Folder| -> f64 {
         let text = given::lines(&run.timing_file()).unwrap_or_default();
         // Seconds count from the beginning of each process.
@@ -41,19 +41,4 @@ pub(crate) fn seconds(runs: impl Iterator<Item = Folder>) -> f64 {
         total + last
     };
     runs.map(of_run).sum()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::fs;
-
-    #[test]
-    fn seconds_are_those_of_all_processes() {
-        let root = tempfile::tempdir().unwrap();
-        let lines = [1.5, 4.0, 0.5, 2.0].map(|now| format!("{{\"train_seconds\":{now}}}\n"));
-        fs::write(root.path().join("timing.jsonl"), lines.concat()).unwrap();
-        let runs = [root.path().to_owned(), root.path().join("none")].map(Folder::new);
-        assert_eq!(seconds(runs.into_iter()), 6.0);
-    }
 }

@@ -11,11 +11,14 @@
 //! What the folder is stands in its [`manifest`](Manifest); an [`OutFolder`] is one with its results.
 
 mod file;
-mod labels;
+#[doc(hidden)]
+pub mod labels;
 mod manifest;
 mod old;
-mod out;
-mod shard;
+#[doc(hidden)]
+pub mod out;
+#[doc(hidden)]
+pub mod shard;
 mod texts;
 
 pub(crate) use labels::conditions;
@@ -77,7 +80,8 @@ pub(crate) fn plain(name: &str) -> String {
 
 /// A name for a configuration: `words`, of which at most so many characters are taken, and a hash of what
 /// determines the run's bits, with the contents of files in place of their paths. `more` is hashed, too.
-pub(crate) fn content_name((words, most): (&str, usize), config: &Config, more: &str) -> String {
+#[doc(hidden)]
+pub fn content_name((words, most): (&str, usize), config: &Config, more: &str) -> String {
     let mut content = config.clone();
     content.data.source = Source::default();
     (content.start.weights, content.start.run) = (String::new(), String::new());
@@ -246,7 +250,8 @@ struct Queue {
 
 /// How long to wait for threads of this process, and for other processes.
 const SOON: Duration = Duration::from_millis(20);
-const LATER: Duration = Duration::from_millis(200);
+#[doc(hidden)]
+pub const LATER: Duration = Duration::from_millis(200);
 
 /// One call of [`Runner::work`].
 struct Work<'a> {
@@ -492,6 +497,3 @@ fn utf8(path: &Path) -> Result<&str> {
     path.to_str()
         .ok_or_else(|| Error::new(format!("{}: the path is not UTF-8", printable_path(path))))
 }
-
-#[cfg(test)]
-mod tests;

@@ -27,7 +27,7 @@ pub(crate) fn series(
 }
 
 /// The mean of the points in the last part of the steps, from `share` of the last step on.
-pub(crate) fn late(series: &[(f64, f64)], share: f64) -> f64 {
+pub fn late(series: &[(f64, f64)], share: f64) -> f64 {
     let last = series.last().map_or(0.0, |&(step, _)| step);
     let points = series.iter().filter(|(step, _)| *step >= share * last);
     mean(&points.map(|&(_, y)| y).collect::<Vec<_>>()).unwrap_or(f64::NAN)
@@ -111,17 +111,4 @@ pub(crate) fn intervals(label: &str, values: &[Vec<f64>]) -> Panel {
 /// `1 seed`, `5 seeds`.
 pub(crate) fn of_seeds(count: usize) -> String {
     format!("{count} seed{}", if count == 1 { "" } else { "s" })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_last_part_is_by_steps() {
-        let series = [(100.0, 1.0), (200.0, 5.0), (300.0, 7.0)];
-        assert_eq!(late(&series, 2.0 / 3.0), 6.0);
-        assert_eq!(late(&series, 0.0), 13.0 / 3.0);
-        assert!(late(&[], 0.5).is_nan());
-    }
 }

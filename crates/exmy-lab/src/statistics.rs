@@ -11,11 +11,16 @@
 //! computed (too few values, values that are no finite numbers) is `None`, never a number that
 //! looks like a result.
 
-mod counts;
-mod distribution;
-mod intervals;
-mod power;
-mod ranks;
+#[doc(hidden)]
+pub mod counts;
+#[doc(hidden)]
+pub mod distribution;
+#[doc(hidden)]
+pub mod intervals;
+#[doc(hidden)]
+pub mod power;
+#[doc(hidden)]
+pub mod ranks;
 
 pub use counts::{Signs, coins, fisher, sign_test, wilson};
 pub use distribution::{incomplete_beta, normal_quantile, normal_tail, t_quantile, t_tail};

@@ -1,9 +1,12 @@
 //! The studies there are, one file and folder a paper: its figures as a table of values, in the order of its
 //! report, and below it the analyses that no claim can say.
 
-mod bit_reduction;
-mod mx_instabilities;
-mod nvfp4_outliers;
+#[doc(hidden)]
+pub mod bit_reduction;
+#[doc(hidden)]
+pub mod mx_instabilities;
+#[doc(hidden)]
+pub mod nvfp4_outliers;
 
 pub use crate::finding::Paper;
 
@@ -13,82 +16,4 @@ pub const ALL: &[Paper] = &[bit_reduction::PAPER, mx_instabilities::PAPER, nvfp4
 /// The study of that name.
 pub fn by_name(name: &str) -> Option<&'static Paper> {
     ALL.iter().find(|paper| paper.name == name)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::figure::Judged;
-    use crate::finding::{Figure as _, Findings};
-    use crate::measure::Results;
-    use crate::run_config::Setting;
-    use crate::scale::Scale;
-    use crate::store::{Store, distinct};
-    use std::collections::BTreeSet;
-
-    /// A mistake in a name would be found when the runs are read, after days of training.
-    #[test]
-    fn grid_points_that_claims_and_views_name_are_there() {
-        let figures = bit_reduction::CLAIMED.iter().chain(&mx_instabilities::CLAIMED);
-        for figure in figures.chain(&nvfp4_outliers::CLAIMED) {
-            for scale in Scale::ALL {
-                let setting = Setting::unread(scale);
-                let results = Results::made(&setting, &figure.grid, &|_, seed, _| seed as f64);
-                let Judged::By(claim) = &figure.judged else {
-                    panic!("{} has no claim", figure.id)
-                };
-                if results.points.is_empty() {
-                    continue;
-                }
-                assert!(claim.findings(&results).is_ok(), "{} at {scale}", figure.id);
-                for view in figure.views {
-                    assert_eq!(view.draw(&results).map_or(0, |parts| parts.len()).min(1), 1);
-                }
-                let asks = figure.criterion();
-                assert!(asks.starts_with("Reproduced where ") && asks.ends_with('.'), "{asks}");
-            }
-        }
-    }
-
-    /// Figures that have runs at scale `paper` alone say so, whoever judges them.
-    #[test]
-    fn figures_of_the_papers_own_size_are_not_run() {
-        let folder = tempfile::tempdir().unwrap();
-        let (store, setting) = (Store::new(folder.path()), Setting::unread(Scale::Small));
-        let mut left: BTreeSet<&str> = [
-            "F1a", "F1b", "AppD", "AppG", "AppJ", "Nb-1", "Nb-2", "Ext", "BR-7", "E13", "E14",
-            "E16", "E17", "E20", "F2-10",
-        ]
-        .into();
-        let figures = ALL.iter().flat_map(|paper| paper.figures);
-        for figure in figures.filter(|figure| left.remove(figure.id())) {
-            assert!(figure.runs(&setting).is_empty(), "{}", figure.id());
-            let found = figure.find(&setting, &store.runs()).unwrap();
-            assert_eq!(found, Findings::not_run(), "{}", figure.id());
-        }
-        assert!(left.is_empty(), "{left:?}");
-    }
-
-    /// Every plan can be trained at every scale: presets, keys, recipes, branches.
-    #[test]
-    fn every_plan_is_possible_and_every_name_is_taken_once() {
-        let mut ids = Vec::new();
-        for paper in ALL {
-            for figure in paper.figures {
-                ids.push(figure.id());
-                assert!(!figure.title().is_empty() && !figure.source().is_empty());
-                assert!(!figure.claim().is_empty());
-                for scale in Scale::ALL {
-                    let runs = distinct(&figure.runs(&Setting::unread(scale)));
-                    for run in runs {
-                        assert!(run.steps() > 0, "{} at {scale}: {}", figure.id(), run.name());
-                    }
-                }
-            }
-        }
-        let count = ids.len();
-        ids.sort_unstable();
-        ids.dedup();
-        assert_eq!(ids.len(), count);
-    }
 }

@@ -13,17 +13,17 @@ pub(crate) fn interval(found: Option<Interval>) -> String {
 
 /// What runs say of a test.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct TestResult {
-    pub(crate) holds: bool,
-    pub(crate) opposite: bool,
+pub struct TestResult {
+    pub holds: bool,
+    pub opposite: bool,
     /// Whether anything could be computed.
-    pub(crate) known: bool,
+    pub known: bool,
     /// How often it would have been seen, if the paper's effect were there.
-    pub(crate) power: Power,
+    pub power: Power,
     /// The numbers.
-    pub(crate) text: String,
+    pub text: String,
     /// Of what is asked together, each part; none of a single test, and of several of which one is enough.
-    pub(crate) parts: Vec<TestResult>,
+    pub parts: Vec<TestResult>,
 }
 
 impl TestResult {
@@ -42,12 +42,12 @@ impl TestResult {
     }
 
     /// Of what holds or does not, and has no opposite.
-    pub(crate) fn either(holds: bool, text: String) -> Self {
+    pub fn either(holds: bool, text: String) -> Self {
         Self { holds, opposite: false, known: true, power: Power::NoSize, text, parts: Vec::new() }
     }
 
     /// That `a` is below `b`, pair by pair; `unit` follows the numbers.
-    pub(crate) fn below(a: (&str, &[f64]), b: (&str, &[f64]), unit: &str) -> Self {
+    pub fn below(a: (&str, &[f64]), b: (&str, &[f64]), unit: &str) -> Self {
         let found = paired_interval(a.1, b.1, 0.95);
         let text = match found {
             Some(_) => {
@@ -61,11 +61,11 @@ impl TestResult {
                 format!("{} {a_values}{unit}, {} {b_values}: no interval", a.0, b.0)
             }
         };
-        Self::of(found, text).not()
+        Self::of(found, text).negated()
     }
 
     /// That the mean of the values is above a bound.
-    pub(crate) fn above(what: &str, values: &[f64], bound: f64, unit: &str) -> Self {
+    pub fn above(what: &str, values: &[f64], bound: f64, unit: &str) -> Self {
         let found = mean_interval(values, 0.95);
         let shown = match (found, mean(values)) {
             (Some(Interval { estimate, low, high }), _) => {
@@ -81,12 +81,12 @@ impl TestResult {
     }
 
     /// That the mean of the values is under a bound.
-    pub(crate) fn under(what: &str, values: &[f64], bound: f64, unit: &str) -> Self {
-        Self::above(what, values, bound, unit).not()
+    pub fn under(what: &str, values: &[f64], bound: f64, unit: &str) -> Self {
+        Self::above(what, values, bound, unit).negated()
     }
 
     /// That all series rise by the test of Mann and Kendall at 5 %.
-    pub(crate) fn rising(what: &str, series: &[Vec<(f64, f64)>]) -> Self {
+    pub fn rising(what: &str, series: &[Vec<(f64, f64)>]) -> Self {
         let trend = |series: &Vec<(f64, f64)>| {
             mann_kendall(&series.iter().map(|&(_, y)| y).collect::<Vec<_>>())
         };
@@ -106,7 +106,7 @@ impl TestResult {
     }
 
     /// What is said of each part.
-    pub(crate) fn judged(&self) -> Vec<Verdict> {
+    pub fn judged(&self) -> Vec<Verdict> {
         let of = |part: &Self| {
             let verdict = Verdict::of(part.holds, part.opposite, part.text.clone());
             match (verdict, part.power) {
@@ -121,20 +121,20 @@ impl TestResult {
     }
 
     /// The opposite claim.
-    pub(crate) fn not(self) -> Self {
-        let parts = self.parts.into_iter().map(Self::not).collect();
+    pub fn negated(self) -> Self {
+        let parts = self.parts.into_iter().map(Self::negated).collect();
         Self { holds: self.opposite, opposite: self.holds, parts, ..self }
     }
 }
 
 /// Reproduced if all claims hold, contradicted if the opposite of one does.
-pub(crate) fn verdict(claims: &[TestResult]) -> Verdict {
+pub fn verdict(claims: &[TestResult]) -> Verdict {
     let result = every(claims);
     Verdict::of(result.holds && !claims.is_empty(), result.opposite, result.text)
 }
 
 /// What they say of a claim that has each of them as a part, and what is shown of it.
-pub(crate) fn concluded(claims: &[TestResult], parts: Vec<Part>) -> Findings {
+pub fn concluded(claims: &[TestResult], parts: Vec<Part>) -> Findings {
     Findings { judged: every(claims).judged(), ..Findings::of(verdict(claims), parts) }
 }
 
@@ -144,7 +144,7 @@ pub(crate) fn joined(results: &[TestResult]) -> String {
 }
 
 /// All of several; the opposite is that of all.
-pub(crate) fn all(results: &[TestResult]) -> TestResult {
+pub fn all(results: &[TestResult]) -> TestResult {
     TestResult {
         holds: results.iter().all(|one| one.holds),
         opposite: results.iter().all(|one| one.opposite),
@@ -176,12 +176,12 @@ fn strongest(results: &[TestResult]) -> Power {
 }
 
 /// All, but the opposite of one is enough.
-pub(crate) fn every(results: &[TestResult]) -> TestResult {
+pub fn every(results: &[TestResult]) -> TestResult {
     TestResult { opposite: results.iter().any(|one| one.opposite), ..all(results) }
 }
 
 /// One of several, and the opposite where none holds.
-pub(crate) fn any(results: &[TestResult]) -> TestResult {
+pub fn any(results: &[TestResult]) -> TestResult {
     let holds = results.iter().any(|one| one.holds);
     TestResult {
         holds,
@@ -190,90 +190,5 @@ pub(crate) fn any(results: &[TestResult]) -> TestResult {
         power: strongest(results),
         text: joined(results),
         parts: Vec::new(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Whether it holds, and whether its opposite does.
-    fn sides(result: &TestResult) -> (bool, bool) {
-        (result.holds, result.opposite)
-    }
-
-    const HOLDS: (bool, bool) = (true, false);
-    const OPPOSITE: (bool, bool) = (false, true);
-    const NEITHER: (bool, bool) = (false, false);
-
-    /// A claim whose parts say different things is judged as a whole and part by part.
-    #[test]
-    fn parts_are_judged_one_by_one() {
-        let part = |holds, opposite, power| TestResult {
-            opposite,
-            power,
-            ..TestResult::either(holds, "x".into())
-        };
-        let seen = part(false, false, Power::Share(0.9));
-        let inner = all(&[part(true, false, Power::NoSize), seen]);
-        let whole =
-            every(&[inner, part(false, true, Power::NoSize), part(false, false, Power::NoSize)]);
-        let words = |result: &TestResult| -> Vec<&str> {
-            result.judged().iter().map(Verdict::word).collect()
-        };
-        let untested = "untested at this size";
-        assert_eq!(
-            words(&whole),
-            ["reproduced", "not seen at this scale", "contradicted", untested]
-        );
-        assert_eq!(
-            words(&whole.not())[..3],
-            ["contradicted", "not seen at this scale", "reproduced"]
-        );
-        assert!(words(&any(&[part(true, false, Power::NoSize)])).is_empty());
-        let found = concluded(&[part(true, false, Power::NoSize)], Vec::new());
-        assert_eq!((found.verdict.word(), found.judged.len()), ("reproduced", 1));
-    }
-
-    fn word(claims: &[TestResult]) -> &'static str {
-        verdict(claims).word()
-    }
-
-    #[test]
-    fn orderings_are_judged_by_the_paired_interval() {
-        let (low, high) = ([0.5, 0.6, 0.4, 0.5, 0.55], [0.9, 1.1, 0.8, 1.0, 0.9]);
-        let noisy = [0.1, 1.2, 0.4, 0.9, 0.2];
-        let below = |a: &[f64], b: &[f64]| TestResult::below(("a", a), ("b", b), " %");
-        assert_eq!(word(&[below(&low, &high)]), "reproduced");
-        assert_eq!(word(&[below(&high, &low)]), "contradicted");
-        assert_eq!(word(&[below(&low, &noisy)]), "not seen at this scale");
-        assert_eq!(word(&[below(&low[..1], &high[..1])]), "not seen at this scale");
-        assert_eq!(word(&[below(&low, &high), below(&low, &noisy)]), "not seen at this scale");
-        assert_eq!(word(&[below(&low, &high), below(&high, &low)]), "contradicted");
-        assert_eq!(word(&[]), "not seen at this scale");
-        // A run that diverged has no gap to take the mean of.
-        assert!(!below(&[f64::INFINITY, 1.0], &[1.0, 2.0]).known);
-        assert!(
-            below(&low, &high).text.contains("a minus b: -0.430"),
-            "{}",
-            below(&low, &high).text
-        );
-    }
-
-    #[test]
-    fn bounds_and_trends_are_judged() {
-        let values = [0.8, 0.82, 0.79];
-        assert_eq!(sides(&TestResult::above("x", &values, 0.7, "")), HOLDS);
-        assert_eq!(sides(&TestResult::above("x", &values, 0.9, "")), OPPOSITE);
-        assert_eq!(sides(&TestResult::above("x", &values, 0.8, "")), NEITHER);
-        assert_eq!(sides(&TestResult::under("x", &values, 0.9, "")), HOLDS);
-        let rise = |sign: f64| (0..9).map(|i| (f64::from(i), sign * f64::from(i * i))).collect();
-        let flat: Vec<(f64, f64)> = (0..9).map(|i| (f64::from(i), f64::from(i % 2))).collect();
-        let of = |series: &[Vec<(f64, f64)>]| sides(&TestResult::rising("x", series));
-        assert_eq!(of(&[rise(1.0), rise(2.0)]), HOLDS);
-        assert_eq!(of(&[rise(-1.0), rise(-2.0)]), OPPOSITE);
-        assert_eq!(of(&[rise(1.0), flat]), NEITHER);
-        assert_eq!(of(&[]), NEITHER);
-        assert_eq!(sides(&TestResult::rising("x", &[rise(1.0)]).not()), OPPOSITE);
     }
 }

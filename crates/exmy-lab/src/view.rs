@@ -22,7 +22,7 @@ pub(super) use probed::{Shown, Usual, shown};
 
 /// One of them.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum View {
+pub enum View {
     /// Smoothed losses step by step, a line for each grid point: a picture for each level of an axis, or one
     /// for all.
     Curves {
@@ -83,7 +83,7 @@ pub(crate) const fn by_point(caption: &'static str, columns: &'static [Column]) 
 
 /// A column of a table.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Column {
+pub struct Column {
     head: &'static str,
     /// Which of a row's grid points it reads.
     pick: Pick,
@@ -140,7 +140,7 @@ pub(super) enum Show {
 
 impl View {
     /// Its parts of the page.
-    pub(super) fn draw(&self, results: &Results<'_>) -> Result<Vec<Part>> {
+    pub fn draw(&self, results: &Results<'_>) -> Result<Vec<Part>> {
         match *self {
             Self::Curves { title, per, also, under } => {
                 draw_curves(results, title, per, also, under)

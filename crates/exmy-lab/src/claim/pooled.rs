@@ -8,16 +8,16 @@ use exmy::error::Result;
 
 /// A comparison of paired values.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Paired {
+pub struct Paired {
     mean: f64,
     pub(crate) interval: Option<Interval>,
-    signs: Option<Signs>,
+    pub signs: Option<Signs>,
     pairs: usize,
 }
 
 impl Paired {
     /// Compares the two of each pair; signs are shown and decide nothing.
-    pub(crate) fn of(first: &[f64], second: &[f64]) -> Self {
+    pub fn of(first: &[f64], second: &[f64]) -> Self {
         let differences: Vec<f64> = first.iter().zip(second).map(|(a, b)| a - b).collect();
         let interval = paired_interval(first, second, 0.95);
         let mean = mean(&differences).unwrap_or(f64::NAN);
@@ -25,7 +25,7 @@ impl Paired {
     }
 
     /// `+0.120 (+0.030 to +0.210), 5 of 6 pairs above 0`.
-    pub(crate) fn words(&self) -> String {
+    pub fn words(&self) -> String {
         let found = self.interval.map_or_else(|| format!("{:+.3}", self.mean), |one| one.words(3));
         let above = self.signs.map_or(0, |signs| signs.positive);
         format!("{found}, {above} of {} pairs above 0", self.pairs)
@@ -33,7 +33,7 @@ impl Paired {
 }
 
 /// The mean over grid points of each seed; grid points without a value are left out.
-pub(crate) fn by_seed(points: &[Vec<f64>]) -> Vec<f64> {
+pub fn by_seed(points: &[Vec<f64>]) -> Vec<f64> {
     let seeds = points.iter().map(Vec::len).max().unwrap_or(0);
     let of = |seed: usize| {
         let values = points.iter().filter_map(|point| point.get(seed).copied());
@@ -82,13 +82,13 @@ pub(super) fn gap(
 }
 
 /// Which difference is taken, and on which side of 0 it is claimed to be.
-pub(super) fn what(metric: Metric, of: Pick, over: Pick, below: bool) -> String {
+pub fn what(metric: Metric, of: Pick, over: Pick, below: bool) -> String {
     let side = if below { "below" } else { "above" };
     format!("{} of {} minus that of {}, claimed {side} 0", metric.name(), name(of), name(over))
 }
 
 /// A difference of logarithms of losses as what it is of the loss itself.
-pub(super) fn in_percent(metric: Metric, differences: &[f64]) -> String {
+pub fn in_percent(metric: Metric, differences: &[f64]) -> String {
     match (metric, mean(differences)) {
         (Metric::LogTail, Some(mean)) => {
             format!("; the loss differs by {:+.0} %", 100.0 * libm::expm1(mean))
@@ -98,7 +98,7 @@ pub(super) fn in_percent(metric: Metric, differences: &[f64]) -> String {
 }
 
 /// What two values of each seed say of the claim that the first are above, or below.
-pub(super) fn result([first, second]: &[Vec<f64>; 2], below: bool, what: String) -> TestResult {
+pub fn result([first, second]: &[Vec<f64>; 2], below: bool, what: String) -> TestResult {
     let found = Paired::of(first, second);
     let above = found.interval.is_some_and(|gap| gap.low > 0.0);
     let under = found.interval.is_some_and(|gap| gap.high < 0.0);
@@ -108,56 +108,5 @@ pub(super) fn result([first, second]: &[Vec<f64>; 2], below: bool, what: String)
         opposite,
         known: found.interval.is_some(),
         ..TestResult::either(false, format!("{what}: {}", found.words()))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn word(first: &[Vec<f64>], second: &[Vec<f64>]) -> (bool, bool) {
-        let result = result(&[by_seed(first), by_seed(second)], false, String::new());
-        (result.holds, result.opposite)
-    }
-
-    #[test]
-    fn a_result_says_what_it_is_of() {
-        let words = what(Metric::LogTail, &["without norms"], &["with norms"], true);
-        assert_eq!(
-            words,
-            "logarithm of the loss of without norms minus that of with norms, claimed below 0"
-        );
-        assert_eq!(in_percent(Metric::LogTail, &[0.214]), "; the loss differs by +24 %");
-        assert_eq!(in_percent(Metric::Loss, &[0.214]), "");
-    }
-
-    #[test]
-    fn signs_alone_decide_nothing() {
-        let (high, low) = ([vec![1.0, 1.1, 1.2]], [vec![0.0; 3]]);
-        assert_eq!(word(&high, &low), (true, false));
-        assert_eq!(word(&low, &high), (false, true));
-        // Nine of ten are above (p 0.02), but the interval of their mean includes 0.
-        let mut most = [0.1; 10];
-        most[3] = -3.0;
-        let compared = Paired::of(&most, &[0.0; 10]);
-        assert!(compared.signs.is_some_and(|signs| signs.p_two_sided < 0.05));
-        assert_eq!(word(&[most.to_vec()], &[vec![0.0; 10]]), (false, false));
-        assert_eq!(word(&[vec![1.0]], &[vec![0.0]]), (false, false));
-    }
-
-    /// Means of two grid points differ by 2, 3 and 5.5: 3.5 with an interval that reaches 4.48 to each side.
-    /// The interval of six pairs would exclude 0.
-    #[test]
-    fn each_seed_counts_once() {
-        let mx = [vec![11.0, 22.0, 33.0], vec![12.0, 23.0, 38.0]];
-        let base = [vec![10.0, 20.0, 30.0], vec![9.0, 19.0, 30.0]];
-        assert_eq!(word(&mx, &base), (false, false));
-        let words = Paired::of(&by_seed(&mx), &by_seed(&base)).words();
-        assert_eq!(words, "+3.500 (-0.978 to +7.978), 3 of 3 pairs above 0");
-        assert_eq!(
-            word(&[mx.concat()], &[base.concat()]),
-            (true, false),
-            "as if they were independent"
-        );
     }
 }

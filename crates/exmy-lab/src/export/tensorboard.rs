@@ -19,10 +19,12 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 /// CRC-32C goes by the name of iSCSI, which has it, too.
-static CRC32C: Crc<u32> = Crc::<u32>::new(&CRC_32_ISCSI);
+#[doc(hidden)]
+pub static CRC32C: Crc<u32> = Crc::<u32>::new(&CRC_32_ISCSI);
 
 /// The checksum of a record.
-fn masked(bytes: &[u8]) -> u32 {
+#[doc(hidden)]
+pub fn masked(bytes: &[u8]) -> u32 {
     CRC32C.checksum(bytes).rotate_right(15).wrapping_add(0xa282_ead8)
 }
 
@@ -36,7 +38,8 @@ fn record(message: &[u8], out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// Appends a number in seven bits a byte, the low ones first.
-fn varint(mut number: u64, to: &mut Vec<u8>) {
+#[doc(hidden)]
+pub fn varint(mut number: u64, to: &mut Vec<u8>) {
     while number >= 0x80 {
         to.push(number as u8 | 0x80);
         number >>= 7;
@@ -93,29 +96,4 @@ pub fn write(
         record(&message, out)?;
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The check value of the catalogue, and that of the mask by hand.
-    #[test]
-    fn checksums_are_those_of_the_format() {
-        assert_eq!(CRC32C.checksum(b"123456789"), 0xe306_9283);
-        // 0xe3069283 >> 15 | 0xe3069283 << 17 = 0x2507c60d
-        assert_eq!(masked(b"123456789"), 0x2507_c60d_u32.wrapping_add(0xa282_ead8));
-    }
-
-    #[test]
-    fn numbers_take_seven_bits_a_byte() {
-        let of = |number| {
-            let mut bytes = Vec::new();
-            varint(number, &mut bytes);
-            bytes
-        };
-        assert_eq!(of(127), [127]);
-        assert_eq!(of(300), [0xac, 0x02]);
-        assert_eq!(of(u64::MAX).len(), 10);
-    }
 }

@@ -12,15 +12,15 @@ use std::collections::BTreeMap;
 /// How far a condition is from the one it is compared with, in per cent of the validation loss: the mean over
 /// the seeds that both have, at the last step at which all of these runs measured it.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Gap {
+pub struct Gap {
     /// The mean.
-    pub(super) percent: f64,
+    pub percent: f64,
     /// Its interval, of two seeds or more.
     pub(super) interval: Option<Interval>,
     /// How many seeds both have.
     pub(super) seeds: usize,
     /// The step and how many there are to be, where not all of the runs are complete.
-    at: Option<(u64, u64)>,
+    pub at: Option<(u64, u64)>,
 }
 
 /// The validation losses of a run by step; before the first step nothing is known of a format.
@@ -31,7 +31,7 @@ fn validated(run: &RecordedRun) -> BTreeMap<u64, f64> {
 
 impl Gap {
     /// That of one of several conditions. A seed that diverged does not count where another did not.
-    pub(super) fn of(one: &Condition<'_>, all: &[Condition<'_>]) -> Option<Self> {
+    pub fn of(one: &Condition<'_>, all: &[Condition<'_>]) -> Option<Self> {
         let base = &all[one.base?];
         let pairs = one.runs.iter().filter_map(|run| {
             let other = base.runs.iter().find(|other| other.config.seed == run.config.seed)?;
@@ -84,7 +84,7 @@ pub(super) fn list(words: &[String]) -> String {
 const MOST: usize = 6;
 
 /// The sentences; `rows` and `gaps` are those of the conditions.
-pub(super) fn answer(
+pub fn answer(
     all: &[Condition<'_>],
     rows: &[table::Row],
     gaps: &[Option<Gap>],
@@ -214,110 +214,4 @@ fn diverged(all: &[Condition<'_>], rows: &[table::Row]) -> Option<String> {
     };
     let words: Vec<String> = all.iter().zip(rows).filter_map(of).collect();
     (!words.is_empty()).then(|| format!("Diverged: {}.", list(&words)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use exmy_train::train::preset::preset;
-    use exmy_train::train::record::Metrics;
-    use exmy_train::train::run::{Folder, Summary};
-
-    /// A complete run.
-    fn run(recipe: &str, seed: u64, loss: f64) -> RecordedRun {
-        let open = going_on(recipe, seed, loss);
-        let steps = open.config.train.steps;
-        let summary = Summary {
-            version: 2,
-            recipe: recipe.into(),
-            seed,
-            lr: open.config.train.lr,
-            steps,
-            tokens: 9,
-            parameters: 9,
-            train_loss: Some(loss),
-            val_loss: Some(loss),
-            diverged_at: None,
-            reason: None,
-            precision: Vec::new(),
-            records: None,
-        };
-        RecordedRun { summary: Some(summary), ..open }
-    }
-
-    /// One that has come to step 10.
-    fn going_on(recipe: &str, seed: u64, loss: f64) -> RecordedRun {
-        let mut config = preset("nano").unwrap();
-        (config.recipe, config.seed) = (recipe.parse().unwrap(), seed);
-        let line =
-            |step, val_loss| Metrics { step, val_loss: Some(val_loss), ..Metrics::default() };
-        RecordedRun {
-            name: format!("{recipe} seed {seed}"),
-            condition: recipe.into(),
-            folder: Folder::new("none"),
-            config,
-            metrics: vec![line(0, 5.0), line(10, loss)],
-            summary: None,
-        }
-    }
-
-    fn said(runs: &[RecordedRun]) -> String {
-        let all = super::super::condition::conditions(runs);
-        let rows = super::super::rows(&all);
-        let gaps: Vec<_> = all.iter().map(|one| Gap::of(one, &all)).collect();
-        for (gap, row) in gaps.iter().zip(&rows) {
-            // The table of `exmy train` has the same number.
-            if let (Some(gap), Some(other)) = (gap, row.gap) {
-                assert!(gap.at.is_some() || gap.percent == other, "{gap:?} {other}");
-            }
-        }
-        answer(&all, &rows, &gaps, &Left::default(), "nats").join(" ")
-    }
-
-    #[test]
-    fn the_answer_names_what_is_seen_and_what_is_not() {
-        let runs = [
-            [("f32", 2.0, 1), ("f32", 4.0, 2), ("f32", 2.0, 3)],
-            // 10, 12.5 and 15 %: mean 12.5, deviation 2.5, t(2) 4.303: 6.29 to 18.71.
-            [("mxfp4", 2.2, 1), ("mxfp4", 4.5, 2), ("mxfp4", 2.3, 3)],
-            // 1, -1 and 0 %.
-            [("bf16", 2.02, 1), ("bf16", 3.96, 2), ("bf16", 2.0, 3)],
-        ];
-        let runs: Vec<RecordedRun> =
-            runs.as_flattened().iter().map(|&(name, loss, seed)| run(name, seed, loss)).collect();
-        let text = said(&runs);
-        let one = "Against f32, the validation loss of mxfp4 ends 12.50 % higher (95 % interval +6.29 to \
-                   +18.71 %), over 3 seeds.";
-        assert!(text.starts_with(one), "{text}");
-        let other =
-            "Against f32, three seeds do not settle bf16: +0.00 %, anywhere from -2.48 to +2.48 %.";
-        assert!(text.ends_with(other), "{text}");
-        let text = said(&[run("f32", 1, 2.0), run("mxfp4", 1, 1.9)]);
-        assert!(
-            text.contains("mxfp4 ends 5.00 % lower, of one seed. One seed does not say"),
-            "{text}"
-        );
-        assert!(!said(&[run("f32", 1, 2.0), run("f32", 2, 2.0)]).contains("Against"));
-    }
-
-    #[test]
-    fn runs_that_go_on_have_not_ended() {
-        let mut late = going_on("mxfp4", 2, 2.4);
-        let (f32, other) = (run("f32", 1, 2.0), run("f32", 2, 2.0));
-        let text = said(&[f32.clone(), other.clone(), run("mxfp4", 1, 2.2), late.clone()]);
-        let steps = f32.config.train.steps;
-        let words = format!(
-            "1 of 4 runs is not complete. At step 10 of {steps}, against f32, two seeds do not settle mxfp4: \
-             +15.00 %, anywhere from "
-        );
-        assert!(text.starts_with(&words) && !text.contains("ends"), "{text}");
-        // Of one that has not come to a validation nothing is said, and none of the others is moved.
-        late.metrics.pop();
-        let text = said(&[f32, other, run("mxfp4", 1, 2.2), late]);
-        let words = format!(
-            "1 of 4 runs is not complete. At step 10 of {steps}, against f32, the validation loss of mxfp4 is \
-             10.00 % higher, of one seed."
-        );
-        assert!(text.starts_with(&words), "{text}");
-    }
 }

@@ -9,21 +9,21 @@ use exmy::error::Result;
 use std::collections::BTreeSet;
 
 /// Lines that a reader can distinguish in a picture.
-pub(super) const MOST: usize = 36;
+pub const MOST: usize = 36;
 
 /// Conditions without a quantity that are named; more are counted.
 const NAMED: usize = 6;
 
 /// The conditions of one picture.
-pub(super) struct Chosen {
+pub struct Chosen {
     /// For each quantity, the numbers of the conditions that have recorded it.
-    having: Vec<Vec<usize>>,
+    pub having: Vec<Vec<usize>>,
     /// The numbers of the conditions that are drawn, in their order.
-    drawn: Vec<usize>,
+    pub drawn: Vec<usize>,
     /// What all of them are called, and whether they go on.
-    all: Vec<(String, bool)>,
+    pub all: Vec<(String, bool)>,
     /// What they are called.
-    word: &'static str,
+    pub word: &'static str,
 }
 
 /// Whether a condition has recorded a quantity, of which `recorded` has those that are no part of a probe.
@@ -56,17 +56,17 @@ impl Chosen {
     }
 
     /// The numbers of all that are drawn.
-    pub(super) fn conditions(&self) -> &[usize] {
+    pub fn conditions(&self) -> &[usize] {
         &self.drawn
     }
 
     /// Whether any has the quantity of that number.
-    pub(super) fn has(&self, quantity: usize) -> bool {
+    pub fn has(&self, quantity: usize) -> bool {
         !self.having[quantity].is_empty()
     }
 
     /// The numbers of those that are drawn of a quantity.
-    pub(super) fn of(&self, quantity: usize) -> Vec<usize> {
+    pub fn of(&self, quantity: usize) -> Vec<usize> {
         let is_drawn = |i: &usize| self.drawn.contains(i);
         self.having[quantity].iter().copied().filter(is_drawn).collect()
     }
@@ -86,7 +86,7 @@ impl Chosen {
     }
 
     /// What is left out of a quantity's panel, if anything is.
-    pub(super) fn remark(&self, quantity: usize, name: &str) -> Option<String> {
+    pub fn remark(&self, quantity: usize, name: &str) -> Option<String> {
         let (having, drawn) = (&self.having[quantity], self.of(quantity));
         let count = self.all.len();
         let word = self.word;
@@ -113,7 +113,7 @@ pub(super) fn words(name: &str) -> &str {
 
 /// Of the conditions that have each quantity, as many as a reader can distinguish: those that have most of
 /// the quantities before the others, and of every quantity some.
-fn choose(having: &[Vec<usize>]) -> Vec<usize> {
+pub fn choose(having: &[Vec<usize>]) -> Vec<usize> {
     let mut all: Vec<usize> = having.iter().flatten().copied().collect();
     let shares = |i: usize| having.iter().filter(|numbers| numbers.contains(&i)).count();
     all.sort_unstable();
@@ -134,50 +134,4 @@ fn choose(having: &[Vec<usize>]) -> Vec<usize> {
         }
     }
     chosen.into_iter().collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn chosen(having: &[Vec<usize>], count: usize) -> Chosen {
-        let all = (0..count).map(|i| (format!("run {i}"), i > 0)).collect();
-        Chosen { drawn: choose(having), having: having.to_vec(), all, word: "runs" }
-    }
-
-    #[test]
-    fn those_are_drawn_that_have_it() {
-        let all: Vec<usize> = (0..110).collect();
-        let of_all = chosen(std::slice::from_ref(&all), 110);
-        assert_eq!(of_all.of(0), (0..36).collect::<Vec<_>>());
-        assert_eq!(of_all.remark(0, "loss").unwrap(), "the first 36 of 110 runs");
-        let late = chosen(&[vec![109]], 110);
-        assert_eq!((late.of(0), late.has(0)), (vec![109], true));
-        assert_eq!(late.remark(0, "sharpness").unwrap(), "1 of 110 runs has recorded sharpness");
-        let half = chosen(&[(50..110).collect()], 110);
-        assert_eq!(half.of(0), (50..86).collect::<Vec<_>>());
-        let text = "the first 36 of 60 runs that have recorded sharpness";
-        assert_eq!(half.remark(0, "sharpness").unwrap(), text);
-        let two = chosen(&[vec![0, 3]], 4);
-        assert_eq!(
-            two.remark(0, "val_loss").unwrap(),
-            "run 1 and run 2 have no validation loss yet"
-        );
-        let done = chosen(&[vec![1]], 2);
-        assert_eq!(done.remark(0, "lr").unwrap(), "run 0 has no learning rate");
-        assert!(!chosen(&[vec![]], 3).has(0));
-        assert_eq!(chosen(&[(0..36).collect()], 36).remark(0, "loss"), None);
-    }
-
-    #[test]
-    fn every_panel_has_some_and_all_together_no_more_than_differ() {
-        let all: Vec<usize> = (0..110).collect();
-        // One run has both: it is drawn in both panels.
-        let both = chosen(&[all, vec![109]], 110);
-        assert_eq!((both.conditions().len(), both.of(1)), (MOST, vec![109]));
-        assert_eq!(both.remark(0, "loss").unwrap(), "36 of 110 runs");
-        // No run has both.
-        let apart = chosen(&[(0..50).collect(), (50..60).collect()], 60);
-        assert_eq!((apart.of(0).len(), apart.of(1).len()), (26, 10));
-    }
 }

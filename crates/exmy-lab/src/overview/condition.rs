@@ -8,7 +8,7 @@ use exmy::error::Result;
 
 /// Runs of one configuration with different seeds.
 #[derive(Clone, Debug)]
-pub(super) struct Condition<'a> {
+pub struct Condition<'a> {
     /// What distinguishes it from the others: the recipe, and the rate where that differs.
     pub(super) name: String,
     /// Its runs.
@@ -19,7 +19,7 @@ pub(super) struct Condition<'a> {
 }
 
 /// The conditions of some runs, in the order of the first run of each.
-pub(super) fn conditions(runs: &[RecordedRun]) -> Vec<Condition<'_>> {
+pub fn conditions(runs: &[RecordedRun]) -> Vec<Condition<'_>> {
     let mut found: Vec<Condition<'_>> = Vec::new();
     for run in runs {
         match found.iter_mut().find(|known| known.name == run.condition) {

@@ -3,7 +3,7 @@
 //! Colours are sixteen steps of one ramp whose lightness runs one way, so that their order is seen by
 //! colour-blind readers and in print. On a dark background it runs the other way, and the
 //! lowest value is again the one nearest to the background. Neighbours of one colour in a row are one
-//! rectangle. A grid of more than [`MOST`] cells in a direction is drawn by the means of groups, so
+//! rectangle. A grid of more than `MOST` cells in a direction is drawn by the means of groups, so
 //! that the size of a figure is bounded.
 
 use super::{
@@ -98,9 +98,9 @@ impl Heat {
         (0..self.rows()).map(row).collect()
     }
 
-    /// At most [`MOST`] cells a side: columns, rows and the means of groups, NaN where a group has a
+    /// At most `MOST` cells a side: columns, rows and the means of groups, NaN where a group has a
     /// cell without a place.
-    fn grouped(&self, scale: &Scale) -> (Vec<usize>, Vec<usize>, Vec<f64>) {
+    pub fn grouped(&self, scale: &Scale) -> (Vec<usize>, Vec<usize>, Vec<f64>) {
         // Where groups begin, and the end of the last.
         let edges = |n: usize| -> Vec<usize> {
             let size = n.div_ceil(MOST).max(1);
@@ -158,7 +158,7 @@ impl Heat {
 }
 
 /// Which of the colours a value has.
-fn step(scale: &Scale, value: f64) -> usize {
+pub fn step(scale: &Scale, value: f64) -> usize {
     let unit = floor(scale.unit(value) * STEPS as f64);
     // Beyond a fixed range the last colours go on.
     (unit.clamp(0.0, (STEPS - 1) as f64)) as usize
@@ -264,51 +264,5 @@ impl Frame<'_> {
         }
         svg.path("x h0", &crosses, &format!("{}: no value", heat.value.label()));
         !crosses.is_empty()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn large_grids_are_drawn_by_groups() {
-        let scale = Scale { low: 0.0, high: 1.0, log: false };
-        // 300 columns: groups of three; 2 rows stay.
-        let mut cells: Vec<f64> = (0..600).map(|i| f64::from(i % 3)).collect();
-        cells[4] = f64::NAN;
-        let heat = Heat::new(Axis::linear(""), [0.0, 1.0], [0.0, 1.0], 300, cells);
-        let (columns, rows, means) = heat.grouped(&scale);
-        assert_eq!((columns.len(), rows.as_slice(), means.len()), (101, &[0, 1, 2][..], 200));
-        assert_eq!((means[0], means[199]), (1.0, 1.0));
-        assert!(means[1].is_nan(), "a value that is missing is not averaged away");
-        // The last group may be smaller: 130 = 65 groups of two, 257 = 85 of three and one of two.
-        let edges = |n: usize| {
-            let heat = Heat::new(Axis::linear(""), [0.0, 1.0], [0.0, 1.0], n, vec![0.5; n]);
-            heat.grouped(&scale).0
-        };
-        assert_eq!((edges(128).len(), edges(130).len()), (129, 66));
-        assert_eq!(edges(257)[84..], [252, 255, 257]);
-    }
-
-    #[test]
-    fn steps_are_even_and_go_on_beyond_the_range() {
-        let scale = Scale { low: 1.0, high: 17.0, log: false };
-        let found = [0.0, 1.0, 1.99, 2.0, 16.9, 17.0, 99.0].map(|value| step(&scale, value));
-        assert_eq!(found, [0, 0, 0, 1, 15, 15, 15]);
-        let log = Scale { low: 1.0, high: 65536.0, log: true };
-        assert_eq!([1.5, 3.0, 48.0].map(|value| step(&log, value)), [0, 1, 5]);
-    }
-
-    #[test]
-    #[should_panic(expected = "5 cells in rows of 2")]
-    fn rows_are_whole() {
-        let _ = Heat::new(Axis::linear(""), [0.0, 1.0], [0.0, 1.0], 2, [0.0; 5]);
-    }
-
-    #[test]
-    #[should_panic(expected = "a grid over [1.0, 1.0]")]
-    fn a_grid_has_an_area() {
-        let _ = Heat::new(Axis::linear(""), [1.0, 1.0], [0.0, 1.0], 2, [0.0; 4]);
     }
 }

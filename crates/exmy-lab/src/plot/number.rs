@@ -11,12 +11,12 @@ use std::{
 };
 
 /// `n * 10^k`, correctly rounded: the standard library's decimal parser is.
-pub(super) fn decimal(n: i64, k: i32) -> f64 {
+pub fn decimal(n: i64, k: i32) -> f64 {
     format!("{n}e{k}").parse().expect("an integer, `e`, an integer")
 }
 
 /// The decimal exponent of a positive number: the largest `k` with `10^k <= value`.
-pub(super) fn decade(value: f64) -> i32 {
+pub fn decade(value: f64) -> i32 {
     // The logarithm may round across a power of ten; comparisons with the power decide.
     let k = floor(log10(value)) as i32;
     (k - 1..=k + 1).rev().find(|&k| decimal(1, k) <= value).unwrap_or(k)
@@ -56,7 +56,7 @@ pub(super) fn power_of_ten(k: i32) -> String {
 }
 
 /// A value to four significant digits for running text: `1.912`, `0.0004`, `3.2e-9`.
-pub(super) fn short(value: f64) -> String {
+pub fn short(value: f64) -> String {
     let size = value.abs();
     if !value.is_finite() || size >= 1e6 || (size < 1e-3 && size > 0.0) {
         return format!("{:.3e}", value);
@@ -79,7 +79,7 @@ pub(super) fn floor(value: f64) -> f64 {
 ///
 /// x = m 2^e with m in [sqrt(1/2), sqrt(2)); ln m = 2 artanh((m-1)/(m+1)), whose argument is at
 /// most 0.172, so that eleven terms of the series reach 1e-17.
-pub(super) fn log10(value: f64) -> f64 {
+pub fn log10(value: f64) -> f64 {
     const LOG10_2: f64 = core::f64::consts::LOG10_2;
     // Scaling by 2^54 makes a subnormal normal.
     let (value, shift) =
@@ -100,7 +100,7 @@ pub(super) fn log10(value: f64) -> f64 {
 }
 
 /// 10^x for |x| of a few hundred, to about 1e-12: enough for a margin.
-pub(super) fn exp10(x: f64) -> f64 {
+pub fn exp10(x: f64) -> f64 {
     let whole = floor(x);
     let y = (x - whole) * core::f64::consts::LN_10;
     let mut sum = 1.0;
@@ -108,40 +108,4 @@ pub(super) fn exp10(x: f64) -> f64 {
         sum = 1.0 + sum * y / f64::from(n);
     }
     decimal(1, whole as i32) * sum
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn logarithm_agrees_with_the_decimal_exponent() {
-        for k in -307..=308 {
-            let error = log10(decimal(1, k)) - f64::from(k);
-            assert!(error.abs() <= 1e-13, "10^{k}: off by {error}");
-            assert_eq!(decade(decimal(1, k)), k);
-            assert_eq!(decade(f64::from_bits(decimal(1, k).to_bits() - 1)), k - 1);
-        }
-        assert_eq!(log10(1.0), 0.0);
-        // log10 of the smallest subnormal, 2^-1074: -323.30621534311580955...
-        assert!((log10(f64::from_bits(1)) + 323.306_215_343_115_8).abs() < 1e-12);
-        assert!((log10(2.5) - 0.397_940_008_672_037_6).abs() < 1e-15);
-        assert!((exp10(0.5) - 3.162_277_660_168_379_5).abs() < 1e-12);
-    }
-
-    #[test]
-    fn running_text_is_short() {
-        let cases = [
-            (1.912_34, "1.912"),
-            (600.0, "600"),
-            (0.25, "0.25"),
-            (12_345.6, "12\u{202f}346"),
-            (0.0, "0"),
-            (3.2e-9, "3.200e-9"),
-            (-2.5, "-2.5"),
-        ];
-        for (value, text) in cases {
-            assert_eq!(short(value), text);
-        }
-    }
 }

@@ -1,7 +1,7 @@
 //! From points to the `d` of an SVG path: breaks where a point has no place, and no more points
 //! than a screen can show.
 //!
-//! Within one column of [`COLUMN`] units, a run of points keeps its first, lowest, highest and
+//! Within one column of `COLUMN` units, a run of points keeps its first, lowest, highest and
 //! last: what a renderer would paint is the same to within the width of the line, and no peak is lost.
 //! A series of any length with ascending x thus costs at most four points a column.
 
@@ -16,20 +16,20 @@ use std::{collections::BTreeSet, format, string::String, vec::Vec};
 const COLUMN: f64 = 1.0;
 
 /// A point on the page, in units of the view box.
-pub(super) type Place = (f64, f64);
+pub type Place = (f64, f64);
 
 /// A curve cut where it has no place.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Curve {
+pub struct Curve {
     /// Runs of consecutive places.
-    pub(super) runs: Vec<Vec<Place>>,
+    pub runs: Vec<Vec<Place>>,
     /// Where a break starts, or ends if nothing came before it; at most one in a unit square.
-    pub(super) breaks: Vec<Place>,
+    pub breaks: Vec<Place>,
 }
 
 impl Curve {
     /// Sorts projected points into runs; `None` is a point that has no place.
-    pub(super) fn new(points: impl IntoIterator<Item = Option<Place>>) -> Self {
+    pub fn new(points: impl IntoIterator<Item = Option<Place>>) -> Self {
         let mut curve = Self::default();
         let mut seen = BTreeSet::new();
         let mut previous = None;
@@ -60,12 +60,12 @@ impl Curve {
 
     /// The rightmost place, the last of them if there are several: where a label on the right side belongs,
     /// whichever way the points are joined.
-    pub(super) fn end(&self) -> Option<Place> {
+    pub fn end(&self) -> Option<Place> {
         self.runs.iter().flatten().copied().max_by(|a, b| a.0.total_cmp(&b.0))
     }
 
     /// The path data of the runs of at least two points, and the points that stand alone.
-    pub(super) fn draw(&self) -> (String, Vec<Place>) {
+    pub fn draw(&self) -> (String, Vec<Place>) {
         let mut data = String::new();
         let mut alone = Vec::new();
         for run in &self.runs {
@@ -79,7 +79,7 @@ impl Curve {
 }
 
 /// Keeps the first, lowest, highest and last of each run of points in one column.
-pub(super) fn thin(points: &[Place]) -> Vec<Place> {
+pub fn thin(points: &[Place]) -> Vec<Place> {
     let mut kept = Vec::new();
     for column in points.chunk_by(|a, b| floor(a.0 / COLUMN) == floor(b.0 / COLUMN)) {
         if column.len() <= 4 {
@@ -118,7 +118,7 @@ fn cell((x, y): Place) -> (i64, i64) {
 ///
 /// Steps are differences of rounded places, so that errors do not add up; they take a third less
 /// text than places.
-pub(super) fn polyline(data: &mut String, points: &[Place]) {
+pub fn polyline(data: &mut String, points: &[Place]) {
     let mut before = (0, 0);
     for (i, &(x, y)) in points.iter().enumerate() {
         let at = (to_tenths(x), to_tenths(y));
@@ -138,7 +138,7 @@ pub(super) fn polyline(data: &mut String, points: &[Place]) {
 }
 
 /// Appends the closed outlines of a band given as runs of `(x, upper y, lower y)`.
-pub(super) fn outline(data: &mut String, run: &[(f64, f64, f64)]) {
+pub fn outline(data: &mut String, run: &[(f64, f64, f64)]) {
     let edge =
         |pick: fn(&(f64, f64, f64)) -> Place| -> Vec<Place> { run.iter().map(pick).collect() };
     let mut ring = thin(&edge(|&(x, a, _)| (x, a)));
@@ -166,74 +166,4 @@ pub(super) fn draw_dots(svg: &mut Svg, dots: &[Place], tip: &str, style: usize) 
         data += &format!("M{} {}{shape}", tenths(x), tenths(y));
     }
     svg.path(&format!("p h{}", hue(style)), &data, tip);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::vec;
-
-    #[test]
-    fn breaks_split_and_are_marked_once() {
-        let curve = Curve::new([
-            None,
-            Some((1.0, 1.0)),
-            Some((2.0, 2.0)),
-            None,
-            None,
-            Some((5.0, 5.0)),
-            None,
-        ]);
-        assert_eq!(curve.runs, [vec![(1.0, 1.0), (2.0, 2.0)], vec![(5.0, 5.0)]]);
-        assert_eq!(curve.breaks, [(1.0, 1.0), (2.0, 2.0), (5.0, 5.0)]);
-        assert_eq!(curve.draw(), ("M1 1l1 1".into(), vec![(5.0, 5.0)]));
-        assert_eq!(Curve::new([None, None]), Curve::default());
-    }
-
-    /// A label on the right belongs to what lies there, whichever way the points are joined.
-    #[test]
-    fn the_end_is_the_rightmost_place() {
-        let of = |points: &[Place]| Curve::new(points.iter().copied().map(Some)).end();
-        assert_eq!(of(&[(1.0, 5.0), (2.0, 6.0), (3.0, 7.0)]), Some((3.0, 7.0)));
-        assert_eq!(of(&[(3.0, 7.0), (2.0, 6.0), (1.0, 5.0)]), Some((3.0, 7.0)));
-        assert_eq!(of(&[(3.0, 7.0), (1.0, 6.0), (3.0, 5.0)]), Some((3.0, 5.0)));
-        assert_eq!(of(&[]), None);
-    }
-
-    #[test]
-    fn thinning_keeps_the_extremes_of_each_column() {
-        // 100 000 points in 100 columns: a saw of period 7, one spike up and one down.
-        let mut points: Vec<Place> =
-            (0..100_000_u32).map(|i| (f64::from(i) / 1000.0, f64::from(i % 7))).collect();
-        points[31_415].1 = -50.0;
-        points[77_777].1 = 99.0;
-        let kept = thin(&points);
-        assert!(kept.len() <= 400, "{} points", kept.len());
-        assert!(kept.contains(&points[31_415]) && kept.contains(&points[77_777]));
-        assert_eq!((kept[0], kept[kept.len() - 1]), (points[0], points[99_999]));
-        assert!(kept.windows(2).all(|pair| pair[0].0 < pair[1].0));
-        for column in 0..100 {
-            let inside = |p: &&Place| (p.0 as i32) == column;
-            let extremes = |points: &[Place]| {
-                let ys: Vec<f64> = points.iter().filter(inside).map(|p| p.1).collect();
-                (
-                    ys.iter().copied().fold(f64::MAX, f64::min),
-                    ys.iter().copied().fold(f64::MIN, f64::max),
-                )
-            };
-            assert_eq!(extremes(&points), extremes(&kept), "column {column}");
-        }
-        // Few points stay as they are.
-        assert_eq!(thin(&points[..4]), points[..4]);
-    }
-
-    #[test]
-    fn a_path_of_equal_points_is_still_a_path() {
-        let mut data = String::new();
-        polyline(&mut data, &[(1.0, 1.0), (1.01, 1.0), (1.02, 1.0), (3.0, 2.26)]);
-        assert_eq!(data, "M1 1l0 0 2 1.3");
-        data.clear();
-        outline(&mut data, &[(0.0, 1.0, 2.0), (5.0, 1.0, 3.0)]);
-        assert_eq!(data, "M0 1l5 0 0 2-5-1Z");
-    }
 }

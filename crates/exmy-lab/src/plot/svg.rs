@@ -14,7 +14,7 @@ pub(super) fn to_tenths(value: f64) -> i64 {
 }
 
 /// Prints a coordinate.
-pub(super) fn tenths(value: f64) -> String {
+pub fn tenths(value: f64) -> String {
     let mut text = String::new();
     print_tenths(&mut text, to_tenths(value), false);
     text
@@ -38,7 +38,7 @@ pub(super) fn print_tenths(out: &mut String, value: i64, follows: bool) {
 
 /// Text for XML: markup characters as entities, and escaped what cannot be seen, among it all that XML 1.0
 /// (section 2.2) has no place for.
-pub(super) fn escape(text: &str) -> String {
+pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in printable(&text.replace(['\t', '\n', '\r'], " ")).chars() {
         match c {
@@ -91,33 +91,4 @@ impl Svg {
 
 fn attribute(name: &str, value: &str) -> String {
     if value.is_empty() { String::new() } else { format!(" {name}=\"{value}\"") }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn coordinates_are_short() {
-        let cases = [
-            (0.0, "0"),
-            (-0.0, "0"),
-            (-0.04, "0"),
-            (-0.06, "-.1"),
-            (12.34, "12.3"),
-            (12.96, "13"),
-            (719.95, "720"),
-            (f64::NAN, "0"),
-            (-1e300, "-1000000"),
-        ];
-        for (value, text) in cases {
-            assert_eq!(tenths(value), text, "{value}");
-        }
-    }
-
-    #[test]
-    fn no_text_can_end_its_element() {
-        assert_eq!(escape("a<b>&\"c'\u{1}\n√"), "a&lt;b&gt;&amp;&quot;c&#39;\\u{1} √");
-        assert_eq!(escape("\u{202e}x\u{1b}"), "\\u{202e}x\\u{1b}");
-    }
 }

@@ -35,7 +35,7 @@ pub(crate) fn conditions(config: &Config, seeds: &BTreeSet<u64>) -> String {
 }
 
 /// `seed 1`, `seeds 1 and 2`, `seeds 1 to 4`, `seeds 1, 3 and 7`.
-fn seeds_in_words(seeds: &BTreeSet<u64>) -> String {
+pub fn seeds_in_words(seeds: &BTreeSet<u64>) -> String {
     let words: Vec<String> = seeds.iter().map(u64::to_string).collect();
     match (&words[..], seeds.first(), seeds.last()) {
         ([one], ..) => format!("seed {one}"),
@@ -46,20 +46,5 @@ fn seeds_in_words(seeds: &BTreeSet<u64>) -> String {
         }
         ([first @ .., last], ..) => format!("seeds {} and {last}", first.join(", ")),
         ([], ..) => "no seed".into(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn seeds_are_all_named() {
-        let words = |seeds: &[u64]| seeds_in_words(&seeds.iter().copied().collect());
-        assert_eq!(words(&[5]), "seed 5");
-        assert_eq!(words(&[2, 1, 2]), "seeds 1 and 2");
-        assert_eq!(words(&[1, 2, 3, 4]), "seeds 1 to 4");
-        assert_eq!(words(&[1, 3, 7]), "seeds 1, 3 and 7");
-        assert_eq!(words(&[0, u64::MAX]), format!("seeds 0 and {}", u64::MAX));
     }
 }

@@ -1,11 +1,16 @@
 //! "To FP8 and Back Again: Quantifying Reduced Precision Effects on LLM Training Stability" (Lee et al.,
 //! arXiv 2405.18710): mantissa bits are cut off the operands of products until training breaks.
 
-mod forecast;
-mod lead;
-mod margins;
-mod products;
-mod surface;
+#[doc(hidden)]
+pub mod forecast;
+#[doc(hidden)]
+pub mod lead;
+#[doc(hidden)]
+pub mod margins;
+#[doc(hidden)]
+pub mod products;
+#[doc(hidden)]
+pub mod surface;
 mod variations;
 
 use crate::claim::{Claim, Test, above};
@@ -328,6 +333,5 @@ static FORECAST: Figure = Figure {
 };
 
 /// Those that are judged by a claim.
-#[cfg(test)]
-pub(super) static CLAIMED: [&Figure; 10] =
+pub static CLAIMED: [&Figure; 10] =
     [&SEEDS, &MSAMP, &BITS, &LARGE, &SPIKES, &NOISE, &EXPONENT, &RATES, &REMEDIES, &ROUNDINGS];

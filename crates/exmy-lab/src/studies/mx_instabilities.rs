@@ -4,16 +4,24 @@
 //! Figures and tables are numbered as in the study; `F-zeta` is its figure of the gradient bias, `Nb-1` and
 //! `Nb-2` come from its published notebook, `Ext` answers what reviewers asked.
 
-mod bias;
-mod grids;
-mod interventions;
-mod last_bin;
-mod laws;
+#[doc(hidden)]
+pub mod bias;
+#[doc(hidden)]
+pub mod grids;
+#[doc(hidden)]
+pub mod interventions;
+#[doc(hidden)]
+pub mod last_bin;
+#[doc(hidden)]
+pub mod laws;
 mod models;
-mod new_seeds;
+#[doc(hidden)]
+pub mod new_seeds;
 mod own_size;
-mod pairs;
-mod search;
+#[doc(hidden)]
+pub mod pairs;
+#[doc(hidden)]
+pub mod search;
 mod strategies;
 
 use crate::claim::{Claim, Test};
@@ -68,8 +76,7 @@ pub(crate) const PAPER: Paper = Paper {
 };
 
 /// Figures that are judged by claims.
-#[cfg(test)]
-pub(super) static CLAIMED: [&Figure; 7] =
+pub static CLAIMED: [&Figure; 7] =
     [&BFLOAT16, &E5M2, &NORMS, &NO_NORMS, &GAPS, &SIMPLIFIED, &VARIATIONS];
 
 const BF16: Level = level("bf16", Set::Recipe("mxpaper-bf16"));

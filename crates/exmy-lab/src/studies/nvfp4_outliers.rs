@@ -4,18 +4,28 @@
 //! They are about outliers of gated linear attention and of softmax attention, which parts of a recipe these
 //! hurt, and what patching hot channels gives back.
 
-mod abilities;
-mod depth;
-mod flushed;
-mod hot_channels;
-mod operators;
-mod overhead;
-mod patches;
+#[doc(hidden)]
+pub mod abilities;
+#[doc(hidden)]
+pub mod depth;
+#[doc(hidden)]
+pub mod flushed;
+#[doc(hidden)]
+pub mod hot_channels;
+#[doc(hidden)]
+pub mod operators;
+#[doc(hidden)]
+pub mod overhead;
+#[doc(hidden)]
+pub mod patches;
 mod product;
-mod recipes;
-mod rotations;
+#[doc(hidden)]
+pub mod recipes;
+#[doc(hidden)]
+pub mod rotations;
 mod runs;
-mod weights;
+#[doc(hidden)]
+pub mod weights;
 
 use crate::claim::{Claim, Test, Value};
 use crate::figure::{Figure, Judged};
@@ -107,7 +117,7 @@ const fn spread(head: &'static str, probed: Probed) -> Column {
 
 const ALL_NVFP4: Set = Set::Recipe("nv-nvfp4+last=0");
 
-static GAP: Figure = Figure {
+pub static GAP: Figure = Figure {
     id: "E1",
     title: "CHON narrows the gap between NVFP4 and bfloat16",
     source: "arXiv 2602.02047, abstract and Table 2: GLA-1.3B, 60 G tokens, gaps 0.94 % (NVFP4) and 0.58 % \
@@ -183,7 +193,7 @@ const fn tail_of(operator: Operator) -> Probed {
 }
 const RECIPES: Axis = Axis::new("recipe", &[BF16, level("nvfp4", NVFP4.set)]);
 
-static TAILS: Figure = Figure {
+pub static TAILS: Figure = Figure {
     id: "E3",
     title: "activations of softmax attention have heavier tails",
     source: "arXiv 2602.02047, Figure 1: kurtosis of GLA and of Qwen over training",
@@ -254,7 +264,7 @@ static TAILS: Figure = Figure {
 
 const SPIKE: Probed = of_inputs("spike of inputs", "spikes", "rms_p99");
 
-static SPIKES: Figure = Figure {
+pub static SPIKES: Figure = Figure {
     id: "E4",
     title: "spikes of blocks remain in linear attention",
     source: "arXiv 2602.02047, Figure 4: largest magnitudes of blocks of 16 x 16 in four architectures",
@@ -510,9 +520,5 @@ const DECAYS: [Level; 3] = [
 ];
 
 /// Those that are judged by a claim.
-#[cfg(test)]
-pub(super) static CLAIMED: [&Figure; 9] =
+pub static CLAIMED: [&Figure; 9] =
     [&GAP, &TAILS, &SPIKES, &TRAINING, &PARTS, &STOCHASTIC, &BLOCKS, &SWITCH, &FORMATS];
-
-#[cfg(test)]
-mod tests;

@@ -9,7 +9,7 @@ use exmy::error::Result;
 
 /// A panel.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Shown {
+pub struct Shown {
     /// What its axis is called.
     pub(crate) label: &'static str,
     pub(crate) probed: Probed,

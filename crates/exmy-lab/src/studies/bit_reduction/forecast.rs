@@ -28,7 +28,7 @@ fn measures(run: &Trained, step: f64) -> Result<[Option<f64>; 4]> {
 }
 
 /// Whether a run fails, or spikes, after a step; `None` if it failed before.
-fn fails_later(failed: bool, found: &Detected, step: f64) -> Option<bool> {
+pub fn fails_later(failed: bool, found: &Detected, step: f64) -> Option<bool> {
     if found.diverged.is_some_and(|at| (at as f64) <= step) {
         return None;
     }
@@ -103,7 +103,7 @@ fn best(areas: &Areas) -> Option<(bool, bool)> {
     Some((foretells && sharpness.estimate > best, sure && sharpness.estimate < best && best > 0.7))
 }
 
-fn judge(areas: &Areas, (runs, failing): (usize, usize)) -> Verdict {
+pub fn judge(areas: &Areas, (runs, failing): (usize, usize)) -> Verdict {
     let text = format!(
         "area under the ROC curve over {runs} runs, {failing} of which spike or fail later: {}",
         words(areas)
@@ -144,38 +144,4 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
         .panel(panel);
     let verdict = judge(&areas(&curves, 0.95), scored.counts());
     Ok(Findings::of(verdict, vec![Part::Picture(picture), Part::Table(table)]))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::detect::Spike;
-
-    #[test]
-    fn each_verdict_can_be_reached() {
-        let around = |reach: f64| {
-            move |x: f64| Some(Interval { estimate: x, low: x - reach, high: x + reach })
-        };
-        let word = |reach: f64, areas: [f64; 4]| judge(&areas.map(around(reach)), (10, 5)).word();
-        let not = "not seen at this scale";
-        assert_eq!(word(0.1, [0.9, 0.8, 0.7, 0.6]), "reproduced");
-        assert_eq!(word(0.5, [0.9, 0.8, 0.7, 0.6]), not, "chance");
-        assert_eq!(word(0.1, [0.8, 0.9, 0.7, 0.6]), "contradicted");
-        assert_eq!(word(0.5, [0.8, 0.9, 0.7, 0.6]), not, "chance");
-        assert_eq!(word(0.01, [0.6, 0.5, 0.5, 0.5]), not);
-        assert_eq!(judge(&[None; 4], (10, 0)).word(), not);
-    }
-
-    #[test]
-    fn what_failed_before_is_not_foretold() {
-        let later = |diverged: Option<u64>, first: u64| {
-            let spike = Spike { first, last: first, level: 1.0, peak: 2.0, recovered: true };
-            let found = Detected { diverged, spikes: vec![spike] };
-            fails_later(diverged.is_some(), &found, 100.0)
-        };
-        assert_eq!(later(Some(50), 40), None);
-        assert_eq!(later(Some(300), 40), Some(true));
-        assert_eq!(later(None, 40), Some(false));
-        assert_eq!(later(None, 140), Some(true));
-    }
 }

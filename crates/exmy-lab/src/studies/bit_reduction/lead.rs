@@ -22,7 +22,7 @@ const SCATTERS: f64 = 3.0;
 const ROW: usize = 2;
 
 /// Steps and values.
-type Curve = Vec<(f64, f64)>;
+pub type Curve = Vec<(f64, f64)>;
 
 /// The value at a step, if the curve goes that far.
 fn at(curve: &[(f64, f64)], step: f64) -> Option<f64> {
@@ -30,7 +30,7 @@ fn at(curve: &[(f64, f64)], step: f64) -> Option<f64> {
 }
 
 /// The mean loss of the steps nearer to each measurement than `reach`, up to where a run ends.
-fn around(losses: &[(f64, f64)], steps: &[f64], reach: f64) -> Curve {
+pub fn around(losses: &[(f64, f64)], steps: &[f64], reach: f64) -> Curve {
     let end = losses.iter().position(|point| !point.1.is_finite()).unwrap_or(losses.len());
     let last = losses[..end].last().map_or(f64::NEG_INFINITY, |point| point.0);
     let near = |step: f64| -> Vec<f64> {
@@ -42,7 +42,7 @@ fn around(losses: &[(f64, f64)], steps: &[f64], reach: f64) -> Curve {
 }
 
 /// The standard deviation between curves at one step, over all steps that all of them have.
-fn scatter(curves: &[Curve]) -> Option<f64> {
+pub fn scatter(curves: &[Curve]) -> Option<f64> {
     let steps = curves.first()?.iter().map(|point| point.0);
     let variances = steps.filter_map(|step| {
         let values: Vec<f64> = curves.iter().filter_map(|curve| at(curve, step)).collect();
@@ -54,7 +54,7 @@ fn scatter(curves: &[Curve]) -> Option<f64> {
 /// The first step of `ROW` in a row at which a curve lies above its reference by more than `limit`.
 ///
 /// A loss that is no longer there is above any: runs end where it is no finite number.
-fn risen(curve: &Curve, reference: &Curve, limit: f64, gone: bool) -> Option<f64> {
+pub fn risen(curve: &Curve, reference: &Curve, limit: f64, gone: bool) -> Option<f64> {
     let above = |step: f64| match (at(curve, step), at(reference, step)) {
         (Some(value), Some(reference)) => value - reference > limit,
         (None, Some(_)) => gone,
@@ -66,9 +66,9 @@ fn risen(curve: &Curve, reference: &Curve, limit: f64, gone: bool) -> Option<f64
 
 /// When sharpness and loss of one run rise.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Risen {
-    sharpness: Option<f64>,
-    loss: Option<f64>,
+pub struct Risen {
+    pub sharpness: Option<f64>,
+    pub loss: Option<f64>,
 }
 
 impl Risen {
@@ -160,7 +160,7 @@ fn counts(runs: &[Vec<Risen>]) -> [usize; 4] {
 /// Whether sharpness rises first, and the numbers; `runs` holds the seeds of each number of bits and rate, in
 /// the same order. That the loss rises first is no opposite: the paper speaks of losses before they diverge,
 /// and here a loss counts as risen that is higher than with more bits.
-fn count(runs: &[Vec<Risen>]) -> (bool, String) {
+pub fn count(runs: &[Vec<Risen>]) -> (bool, String) {
     let [first, same, later, alone] = counts(runs);
     let means = by_seed(runs);
     let found = mean_interval(&means, 0.95);
@@ -194,59 +194,4 @@ pub(crate) fn judge(results: &Results<'_>) -> Result<TestResult> {
     }
     let (holds, text) = count(&risen);
     Ok(TestResult::either(holds, text))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn curve(values: &[f64]) -> Curve {
-        values.iter().enumerate().map(|(i, value)| (25.0 * i as f64, *value)).collect()
-    }
-
-    #[test]
-    fn curves_rise_where_they_leave_the_scatter_of_the_reference() {
-        // At each step two seeds 0.2 apart: a standard deviation of 0.2 / sqrt 2.
-        let seeds = [curve(&[1.0, 2.0, 3.0, 2.0]), curve(&[1.2, 2.2, 2.8, 2.2])];
-        let found = scatter(&seeds).unwrap();
-        assert!((found - 0.02f64.sqrt()).abs() < 1e-12, "{found}");
-        assert_eq!(scatter(&seeds[..1]), None, "one seed has none");
-        let flat = curve(&[1.0; 6]);
-        let limit = 0.5;
-        assert_eq!(risen(&curve(&[1.0, 1.6, 1.2, 1.6, 1.7, 2.0]), &flat, limit, true), Some(75.0));
-        assert_eq!(risen(&curve(&[1.0, 1.6, 1.2, 1.6, 1.2, 2.0]), &flat, limit, true), None);
-        // The run ends after three measurements.
-        assert_eq!(risen(&curve(&[1.0, 1.0, 1.1]), &flat, limit, true), Some(75.0));
-        assert_eq!(risen(&curve(&[1.0, 1.0, 1.1]), &flat, limit, false), None);
-    }
-
-    #[test]
-    fn what_rises_first_is_counted() {
-        let run = |sharpness, loss| Risen { sharpness, loss };
-        let (first, alone) = (run(Some(50.0), Some(100.0)), run(Some(50.0), None));
-        let (later, tie) = (run(None, Some(25.0)), run(Some(25.0), Some(25.0)));
-        let groups = |seeds: [&[Risen]; 3]| -> Vec<Vec<Risen>> {
-            (0..seeds[0].len()).map(|i| seeds.map(|runs| runs[i]).to_vec()).collect()
-        };
-        let (holds, text) =
-            count(&groups([&[first, first, alone], &[first, tie, tie], &[first; 3]]));
-        assert!(!holds, "1, 1/3 and 1 scatter too much: {text}");
-        assert!(text.starts_with("of 8 runs") && text.contains("before in 6"), "{text}");
-        assert!(text.contains("in 1 runs sharpness rises and"), "{text}");
-        let five = [first, first, first, first, tie];
-        assert!(count(&groups([&[first; 5], &five, &five])).0);
-        assert!(!count(&groups([&[later; 5]; 3].map(|runs| &runs[..]))).0);
-        assert!(!count(&groups([&[alone; 2]; 3].map(|runs| &runs[..]))).0);
-        assert!(!count(&[]).0);
-    }
-
-    #[test]
-    fn losses_are_means_around_a_measurement() {
-        let losses: Vec<(f64, f64)> = (1..=100).map(|i| (f64::from(i), f64::from(i))).collect();
-        // Steps 39 to 61 are nearer than 12 to 50; after 100 there are none.
-        assert_eq!(around(&losses, &[50.0, 150.0], 12.0), [(50.0, 50.0)]);
-        let mut broken = losses;
-        broken[54].1 = f64::NAN;
-        assert_eq!(around(&broken, &[50.0, 75.0], 12.0), [(50.0, 46.5)]);
-    }
 }

@@ -12,9 +12,9 @@ use crate::statistics::paired_interval;
 use exmy::error::Result;
 
 /// How much the rate matters to runs of one kind.
-struct Margin {
+pub struct Margin {
     /// S of each seed.
-    each: Vec<f64>,
+    pub each: Vec<f64>,
     /// S of the mean losses.
     all: Option<Sensitivity>,
     stable: Option<Stable>,
@@ -22,7 +22,7 @@ struct Margin {
 
 impl Margin {
     /// Of the final losses of all seeds at each rate, ascending, and of the loss before training.
-    fn of(grid: &[(f64, Vec<f64>)], initial: f64) -> Self {
+    pub fn of(grid: &[(f64, Vec<f64>)], initial: f64) -> Self {
         let rate = |lr: f64, losses: Vec<f64>| {
             let diverged = losses.iter().filter(|loss| !loss.is_finite()).count();
             Rate { lr, losses, diverged }
@@ -42,7 +42,7 @@ impl Margin {
     }
 
     /// The width of the interval of rates that work, in decades.
-    fn decades(&self) -> f64 {
+    pub fn decades(&self) -> f64 {
         self.stable.map_or(0.0, |stable| stable.decades)
     }
 
@@ -117,27 +117,4 @@ pub(crate) fn table(results: &Results<'_>) -> Result<Vec<Part>> {
         table.row(std::iter::once(format.name.to_owned()).chain(margin.row()));
     }
     Ok(vec![Part::Table(table)])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A model whose losses are 2 within so many rates of the best, and 4 elsewhere, with a little scatter
-    /// over seeds.
-    fn margin(wide: i32) -> Margin {
-        let loss = |at: i32, seed: f64| {
-            (if (at - 2).abs() <= wide { 2.0 } else { 4.0 }) + 0.01 * seed * f64::from(at)
-        };
-        let rate = |at: i32| (libm::exp10(f64::from(at)), vec![loss(at, 0.0), loss(at, 1.0)]);
-        Margin::of(&(0..5).map(rate).collect::<Vec<_>>(), 5.5)
-    }
-
-    #[test]
-    fn fewer_rates_that_work_are_told() {
-        // Two of five rates lose 2 nats, and all are a little above the best.
-        let of = margin(1);
-        assert_eq!((of.each[0], of.decades()), (0.8, 2.0));
-        assert_eq!(margin(2).decades(), 4.0);
-    }
 }

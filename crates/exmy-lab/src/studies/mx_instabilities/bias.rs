@@ -22,7 +22,7 @@ pub(crate) const ASKS: &str = "Reproduced where rho of equal weights rises and t
 const ROW: usize = 3;
 
 /// The first step from which on `ROW` values in a row are at least 1.
-fn onset(values: &[(f64, f64)]) -> Option<u64> {
+pub fn onset(values: &[(f64, f64)]) -> Option<u64> {
     let rows = values.windows(ROW);
     rows.into_iter().find(|row| row.iter().all(|v| v.1 >= 1.0)).map(|row| row[0].0 as u64)
 }
@@ -39,14 +39,14 @@ fn ends(values: &[(f64, f64)]) -> (f64, f64) {
 
 /// What one run shows.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Seen {
+pub struct Seen {
     /// Whether rho of equal weights rises and cosine falls, by Mann and Kendall's test.
-    drifts: bool,
+    pub drifts: bool,
     /// Whether they do the opposite.
-    shrinks: bool,
+    pub shrinks: bool,
     /// Where rho first stays at 1 or above, and where the run diverged.
-    onset: Option<u64>,
-    diverged: Option<u64>,
+    pub onset: Option<u64>,
+    pub diverged: Option<u64>,
 }
 
 impl Seen {
@@ -86,7 +86,7 @@ fn search(results: &Results<'_>, grid: &Grid) -> Result<Vec<Seen>> {
 }
 
 /// What the search shows.
-fn words(seen: &[Seen]) -> String {
+pub fn words(seen: &[Seen]) -> String {
     let diverged: Vec<&Seen> = seen.iter().filter(|seen| seen.diverged.is_some()).collect();
     let count = |of: &dyn Fn(&Seen) -> bool| seen.iter().filter(|seen| of(seen)).count();
     format!(
@@ -102,7 +102,7 @@ fn words(seen: &[Seen]) -> String {
 }
 
 /// In runs that diverged the bias must be large before; without any, only its drift can be seen.
-fn judge(seen: &[Seen]) -> Verdict {
+pub fn judge(seen: &[Seen]) -> Verdict {
     let drifts = seen.iter().filter(|seen| seen.drifts).count();
     let shrinks = seen.iter().filter(|seen| seen.shrinks).count();
     let diverged: Vec<&Seen> = seen.iter().filter(|seen| seen.diverged.is_some()).collect();
@@ -263,50 +263,4 @@ fn picture(
         .panel(ratio)
         .panel(cosine)
         .panel(loss)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn onsets_need_records_in_a_row() {
-        let values = |list: &[f64]| {
-            list.iter().enumerate().map(|(i, v)| (10.0 * i as f64, *v)).collect::<Vec<_>>()
-        };
-        assert_eq!(onset(&values(&[0.1, 1.2, 0.9, 1.0, 1.1, 1.3, 0.2])), Some(30));
-        assert_eq!(onset(&values(&[0.1, 1.2, 1.2, 0.9])), None);
-        assert_eq!(onset(&[]), None);
-    }
-
-    #[test]
-    fn the_search_tells_onsets_apart() {
-        let seen = |drifts, onset, diverged| Seen { drifts, shrinks: !drifts, onset, diverged };
-        let all = [
-            seen(true, Some(40), Some(90)),
-            seen(true, Some(50), Some(90)),
-            seen(true, Some(95), Some(90)),
-            seen(true, None, Some(90)),
-            seen(false, Some(50), None),
-            seen(true, None, None),
-        ];
-        assert_eq!(
-            words(&all),
-            "of 6 MX runs of AppC's grid 4 diverge, 2 of them after such an onset, and 1 that do not diverge \
-             have one; rho rises and the cosine falls in 5, the opposite in 1"
-        );
-    }
-
-    #[test]
-    fn verdicts_follow_the_order_of_events() {
-        let seen = |drifts, onset, diverged| Seen { drifts, shrinks: !drifts, onset, diverged };
-        let quiet = [seen(true, None, None); 5];
-        let word = |last: Seen| judge(&[&quiet[..], &[last]].concat()).word();
-        assert_eq!(word(seen(true, Some(50), Some(90))), "reproduced");
-        assert_eq!(word(seen(true, Some(50), None)), "not seen at this scale");
-        assert_eq!(word(seen(true, None, Some(90))), "contradicted");
-        assert_eq!(word(seen(true, Some(90), Some(50))), "contradicted");
-        assert_eq!(judge(&[seen(false, None, None); 6]).word(), "contradicted");
-        assert_eq!(judge(&[seen(false, None, None); 2]).word(), "not seen at this scale");
-    }
 }

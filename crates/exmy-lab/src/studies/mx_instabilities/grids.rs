@@ -129,7 +129,7 @@ pub(crate) static BIASED: Grid = Grid {
 
 /// A stressed proxy: its runs from the beginning, and what they go on in.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Stress {
+pub struct Stress {
     pub(crate) name: &'static str,
     /// The numbers of its MX runs at each scale.
     pub(crate) format: [&'static str; 3],
@@ -137,7 +137,7 @@ pub(crate) struct Stress {
     pub(crate) mx: Grid,
     /// What they are compared with.
     pub(crate) plain: Grid,
-    pub(crate) branches: Grid,
+    pub branches: Grid,
 }
 
 /// What is judged: the setting that shows what MX does.
@@ -199,7 +199,7 @@ const BETAS: Level = level("f32, betas still", Set::Recipe(STILL));
 
 /// New seeds at the steady rate, of more formats. None where the study's own runs are trained, or nothing is
 /// judged.
-pub(crate) static NEW_SEEDS: Grid = Grid {
+pub static NEW_SEEDS: Grid = Grid {
     seeds: [0, 24, 0],
     axes: &[Axis::new(
         "numbers",
@@ -306,7 +306,7 @@ const MX_LONG: &[Set] = &[
 ];
 
 /// The settings, the judged one first, then from the last that was tried to the first.
-pub(crate) static STRESSES: [&Stress; 3] = [&JUDGED, &SHORT, &LONG];
+pub static STRESSES: [&Stress; 3] = [&JUDGED, &SHORT, &LONG];
 
 /// The run whose divergence F4's detector must see: E2M1 at ten times the rate.
 pub(crate) static TENFOLD: Grid = Grid {
@@ -326,7 +326,7 @@ macro_rules! sizes {
 
 /// AppC's grid, one seed a grid point. Rates over two decades, depths, widths, formats, and gains that begin
 /// inside the last bin. Without a warm-up runs at too large rates never learn anything that they could lose.
-pub(crate) static SEARCH: Grid = Grid {
+pub static SEARCH: Grid = Grid {
     axes: &[
         LAYERS,
         WIDTHS,

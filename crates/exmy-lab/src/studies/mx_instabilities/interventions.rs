@@ -17,7 +17,7 @@ pub(crate) const ASKS: &str = "Reproduced where fewer runs diverge with the stud
                                excludes 0. E2M1 at ten times the rate is the control.";
 
 /// The intervention that changes nothing but the last bits.
-const NULL: &str = "nothing";
+pub const NULL: &str = "nothing";
 
 /// Steps by which a divergence must move to count as delayed or hastened.
 const MOVED: u64 = 5;
@@ -28,7 +28,7 @@ const CLAIMED: [&str; 7] =
 
 /// What an intervention did to a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Effect {
+pub enum Effect {
     Averted,
     Delayed(u64),
     Hastened(u64),
@@ -40,7 +40,7 @@ enum Effect {
 }
 
 impl Effect {
-    fn of(control: Option<u64>, branch: Option<u64>, at: u64) -> Self {
+    pub fn of(control: Option<u64>, branch: Option<u64>, at: u64) -> Self {
         match (control, branch) {
             (None, Some(_)) => Self::Caused,
             (Some(end), _) if end <= at => Self::TooLate,
@@ -67,7 +67,7 @@ impl Effect {
 /// run diverges, and the effects. A run that has diverged can only be helped and one that has not only be
 /// harmed, so counts of seeds would say how many of either there are. The share of runs that diverge
 /// with interventions against that without is fair to both.
-fn judge(name: &str, seeds: &[Seed], null: Option<&[Seed]>, alone: &[Alone]) -> Verdict {
+pub fn judge(name: &str, seeds: &[Seed], null: Option<&[Seed]>, alone: &[Alone]) -> Verdict {
     let gap = fewer(seeds, null, 0.95);
     let effects: Vec<Effect> = seeds.iter().flat_map(|seed| seed.1.iter().copied()).collect();
     let count = |kind: fn(&Effect) -> bool| effects.iter().filter(|effect| kind(effect)).count();
@@ -105,7 +105,7 @@ fn judge(name: &str, seeds: &[Seed], null: Option<&[Seed]>, alone: &[Alone]) -> 
 }
 
 /// What one intervention does by itself: how many fewer of the runs diverge.
-struct Alone {
+pub struct Alone {
     name: &'static str,
     gap: Option<Interval>,
 }
@@ -322,66 +322,5 @@ impl Stress {
         };
         let layers = config.model.layers();
         format!("{name}: {format}, {layers} blocks, {rate}")
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::scale::Scale;
-    use exmy_train::train::config::{Config, Train};
-
-    #[test]
-    fn effects_compare_divergences() {
-        let of = |control, branch| Effect::of(control, branch, 100);
-        assert_eq!(of(Some(200), None), Effect::Averted);
-        assert_eq!(of(Some(200), Some(260)), Effect::Delayed(60));
-        assert_eq!(of(Some(200), Some(205)), Effect::None);
-        assert_eq!(of(Some(200), Some(194)), Effect::Hastened(6));
-        assert_eq!(of(Some(100), None), Effect::TooLate);
-        assert_eq!(of(None, None), Effect::None);
-        assert_eq!(of(None, Some(150)), Effect::Caused);
-    }
-
-    #[test]
-    fn the_null_changes_nothing_but_the_rate() {
-        let setting = Setting::unread(Scale::Small);
-        let grid = &STRESSES[0].branches;
-        let [control, null] = ["control", NULL].map(|name| {
-            let points = grid.points(Scale::Small);
-            let point = points.iter().find(|point| point.has(name)).unwrap();
-            grid.runs_of(&setting, point).remove(0).config
-        });
-        let (rate, raised) = (control.train.lr, null.train.lr);
-        assert_eq!((rate, raised), (0.06, 0.06 * (1.0 + 1.0 / 4_194_304.0)));
-        assert_ne!(rate as f32, raised as f32);
-        assert_eq!(null.train.lr_min, raised);
-        let train = Train { lr: rate, lr_min: rate, ..null.train.clone() };
-        assert_eq!(Config { train, ..null }, control);
-    }
-
-    #[test]
-    fn verdicts_compare_shares_of_diverging_runs() {
-        use Effect::{Averted, Caused, Delayed, None, TooLate};
-        let word = |seeds: &[(bool, &[Effect])]| {
-            let seeds: Vec<_> =
-                seeds.iter().map(|(diverged, all)| (*diverged, all.to_vec())).collect();
-            judge("E2M1", &seeds, Option::None, &[]).word()
-        };
-        let (saved, calm): (&[Effect], &[Effect]) = (&[Averted, Averted, None], &[None; 3]);
-        assert_eq!(word(&[(true, saved), (true, &[Averted; 3]), (true, saved)]), "reproduced");
-        // Half of the seeds are saved as often as the other half are harmed.
-        let harmed: &[Effect] = &[Caused, Caused, None];
-        assert_eq!(
-            word(&[(true, saved), (false, harmed), (true, saved), (false, harmed)]),
-            "not seen at this scale"
-        );
-        assert_eq!(
-            word(&[(false, harmed), (false, &[Caused; 3]), (false, harmed)]),
-            "contradicted"
-        );
-        assert_eq!(word(&[(true, &[Delayed(9); 3]), (true, calm)]), "not seen at this scale");
-        assert_eq!(word(&[(true, &[TooLate; 3]), (true, &[TooLate; 3])]), "not seen at this scale");
-        assert_eq!(word(&[]), "not seen at this scale");
     }
 }

@@ -30,7 +30,7 @@ const RARE: f64 = 0.05;
 const FEW: f64 = 0.1;
 
 /// Relative gaps `(x_(i+1) - x_i) / x_i` between the positive numbers of a format, by their index.
-fn gaps(format: Format) -> Vec<(f64, f64)> {
+pub fn gaps(format: Format) -> Vec<(f64, f64)> {
     let mut values: Vec<f64> = format
         .codes()
         .map(|code| format.decode(code).to_f64())
@@ -56,13 +56,13 @@ fn curves(run: &Trained, probe: &str) -> Result<BTreeMap<Key, Vec<(f64, f64)>>> 
 
 /// What a run shows.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Seen {
+pub struct Seen {
     /// Shares of gains at the beginning, at most, and at the end.
-    first: f64,
-    most: f64,
-    last: f64,
+    pub first: f64,
+    pub most: f64,
+    pub last: f64,
     /// The largest share of activations.
-    activations: f64,
+    pub activations: f64,
 }
 
 impl Seen {
@@ -84,7 +84,7 @@ impl Seen {
     }
 }
 
-fn judge(natural: &[Seen], control: &[Seen]) -> Verdict {
+pub fn judge(natural: &[Seen], control: &[Seen]) -> Verdict {
     let count = natural.iter().filter(|seen| seen.clusters()).count();
     let most = natural.iter().map(|seen| seen.most).fold(f64::INFINITY, f64::min);
     let activations = natural.iter().map(|seen| seen.activations).fold(0.0, f64::max);
@@ -216,35 +216,4 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
 /// `layers.0.input`, of a norm's gains: legends are narrow.
 fn short(name: &str) -> String {
     name.replace("model.", "").replace("_layernorm", "").replace(".weight", "")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Inside a binade from 1/8 down to 1/15; the last one ends at 448, after 416.
-    #[test]
-    fn gaps_of_e4m3_by_hand() {
-        let gaps = gaps(Format::E4M3FN);
-        assert_eq!(gaps.len(), 125);
-        assert_eq!(gaps[0].1, 1.0);
-        assert_eq!(gaps[124].1, 32.0 / 416.0);
-        let normal: Vec<f64> = gaps[8..].iter().map(|gap| gap.1).collect();
-        assert_eq!(normal.iter().copied().fold(0.0, f64::max), 0.125);
-        assert!((normal.iter().copied().fold(1.0, f64::min) - 1.0 / 15.0).abs() < 1e-15);
-    }
-
-    #[test]
-    fn verdicts_follow_what_is_seen() {
-        let seen = |first, most, activations| Seen { first, most, last: 0.0, activations };
-        let (yes, no) = (seen(0.0, 0.9, 0.01), seen(0.0, 0.2, 0.01));
-        let control = [seen(0.98, 1.0, 0.01)];
-        let word = |natural: &[Seen], control: &[Seen]| judge(natural, control).word();
-        assert_eq!(word(&[yes, yes], &control), "reproduced");
-        assert_eq!(word(&[yes, no], &control), "not seen at this scale");
-        assert_eq!(word(&[no, no], &control), "not seen at this scale");
-        assert_eq!(word(&[seen(0.0, 0.9, 0.3)], &control), "not seen at this scale");
-        assert_eq!(word(&[seen(0.0, 0.01, 0.01)], &control), "contradicted");
-        assert_eq!(word(&[yes], &[no]), "not seen at this scale", "the control must fire");
-    }
 }

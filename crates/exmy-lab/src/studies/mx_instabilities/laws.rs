@@ -33,13 +33,13 @@ const EXPLAINED: f64 = 0.9;
 
 /// What came of fitting a law to the runs of a recipe.
 #[derive(Clone, Copy, Debug)]
-struct Fitted {
+pub struct Fitted {
     /// Absent where the runs with a finite loss are too few for one.
-    fit: Option<Fit>,
+    pub fit: Option<Fit>,
     /// Runs that ended without a finite loss.
-    diverged: usize,
+    pub diverged: usize,
     /// All runs.
-    runs: usize,
+    pub runs: usize,
 }
 
 impl Fitted {
@@ -64,7 +64,7 @@ impl Fitted {
 }
 
 /// `fits` in the order of the recipes.
-fn judge(names: &[&str], fits: &[Fitted]) -> Verdict {
+pub fn judge(names: &[&str], fits: &[Fitted]) -> Verdict {
     let words = |(fit, name): (&Fitted, &&str)| format!("{name}: {}", fit.words());
     let text = fits.iter().zip(names).map(words).collect::<Vec<_>>().join("; ");
     let [base, hybrids @ .., full] = fits else { return Verdict::NotSeen(text) };
@@ -166,7 +166,7 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
 }
 
 /// `lost[numbers]` is what each run of those numbers lost after its lowest loss, nats.
-fn judge_damage(names: &[&str], lost: &[Vec<f64>]) -> Verdict {
+pub fn judge_damage(names: &[&str], lost: &[Vec<f64>]) -> Verdict {
     let most = |values: &Vec<f64>| values.iter().copied().fold(0.0, f64::max);
     let list: Vec<f64> = lost.iter().map(most).collect();
     let words = list.iter().zip(names).map(|(most, name)| format!("{name} {most:.3}"));
@@ -212,50 +212,4 @@ pub(crate) fn damage(results: &Results<'_>) -> Result<Findings> {
         table.row(row);
     }
     Ok(Findings::of(judge_damage(&names, &lost), vec![Part::Table(table)]))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::scaling::Law;
-
-    const NAMES: [&str; 4] = ["bf16", "weights", "forward", "E2M3 and E3M2"];
-
-    #[test]
-    fn verdicts_need_laws_of_base_and_hybrids() {
-        let of = |beta: f64| {
-            let law = Law { form: Form::Chinchilla, a: 1.0, b: 1.0, e: 1.0, alpha: 0.5, beta };
-            let fit = Some(Fit { law, huber: 1e-6, r2: 0.99 });
-            Fitted { fit, diverged: 0, runs: 16 }
-        };
-        let (good, bad) = (of(0.5), of(1.7));
-        let none = |diverged| Fitted { fit: None, diverged, runs: 16 };
-        let word = |fits: [Fitted; 4]| judge(&NAMES, &fits).word();
-        assert_eq!(word([good, good, good, bad]), "reproduced");
-        assert_eq!(word([good, good, good, none(11)]), "reproduced", "divergence");
-        let not = "not seen at this scale";
-        assert_eq!(word([good, good, good, none(0)]), not, "no fit for another reason");
-        assert_eq!(word([good, good, good, none(8)]), not, "half of the runs");
-        assert_eq!(word([good, none(0), good, good]), not, "a hybrid whose law is open");
-        assert_eq!(word([good, none(0), good, bad]), not);
-        assert_eq!(word([good, none(11), good, good]), "contradicted");
-        assert_eq!(word([none(0), good, good, bad]), not);
-        let verdict = judge(&NAMES, &[good, good, good, none(11)]);
-        assert!(verdict.reason().ends_with("E2M3 and E3M2: no fit, 11 of 16 runs diverged"));
-        assert_eq!(word([good, good, good, good]), "not seen at this scale");
-        assert_eq!(word([good, bad, good, good]), "contradicted");
-        assert_eq!(word([bad, good, good, bad]), "not seen at this scale");
-    }
-
-    #[test]
-    fn damage_is_that_of_full_mx_alone() {
-        let word = |stable: f64, full: f64| {
-            judge_damage(&NAMES, &[vec![0.01], vec![stable, 0.0], vec![0.0], vec![0.02, full]])
-                .word()
-        };
-        assert_eq!(word(0.02, 0.5), "reproduced");
-        assert_eq!(word(0.02, 0.03), "not seen at this scale");
-        assert_eq!(word(0.3, 0.5), "not seen at this scale");
-        assert_eq!(word(0.3, 0.01), "contradicted");
-    }
 }

@@ -17,7 +17,7 @@ use exmy::error::Result;
 const FACTORS: [f64; 4] = [3.0, 5.0, 10.0, 20.0];
 
 /// By one multiple, whether f32 and MX of each seed diverged.
-type Pairs = Vec<(bool, bool)>;
+pub type Pairs = Vec<(bool, bool)>;
 
 /// Counts of MX alone, f32 alone and both, and the sign test's probability that chance gives as many more of
 /// MX.
@@ -39,7 +39,7 @@ fn by_signs(signs: &[f64], text: String) -> Verdict {
 }
 
 /// Whether more seeds diverge in MX alone than in f32 alone, by each multiple.
-fn judge(name: &str, by: &[Pairs; FACTORS.len()], losses: &str) -> Verdict {
+pub fn judge(name: &str, by: &[Pairs; FACTORS.len()], losses: &str) -> Verdict {
     let words = |(factor, pairs): (&f64, &Pairs)| {
         let ([mx, f32, both], p) = counts(pairs);
         format!("{mx} : {f32} ({both} in both, p {p:.3}) by {factor} times the lowest level")
@@ -118,35 +118,4 @@ pub(super) fn find(results: &Results<'_>) -> Result<Option<(Verdict, [Part; 2])>
     }
     let verdict = judge(&words, &by, &losses(1));
     Ok(Some((verdict, [Part::Table(table), Part::Table(others)])))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::run_config::Setting;
-    use crate::scale::Scale;
-
-    #[test]
-    fn verdicts_count_seeds_by_every_multiple() {
-        let of = |pair: (bool, bool), count: usize| vec![pair; count];
-        let word = |by: [Pairs; 4]| judge("E2M1", &by, "").word();
-        let same = |pairs: Pairs| word([pairs.clone(), pairs.clone(), pairs.clone(), pairs]);
-        // Half to the fifth power is 0.031, to the fourth 0.0625.
-        assert_eq!(same(of((false, true), 5)), "reproduced");
-        assert_eq!(same(of((false, true), 4)), "not seen at this scale");
-        assert_eq!(same(of((true, false), 5)), "contradicted");
-        assert_eq!(same(of((true, true), 9)), "not seen at this scale");
-        assert_eq!(same(Vec::new()), "not seen at this scale");
-        let (few, many) = (of((true, true), 5), of((false, true), 5));
-        assert_eq!(word([few, many.clone(), many.clone(), many]), "not seen at this scale");
-    }
-
-    #[test]
-    fn seeds_are_not_those_of_the_search() {
-        let runs = |scale| NEW_SEEDS.runs(&Setting::unread(scale));
-        let small = runs(Scale::Small);
-        assert_eq!(small.len(), 24 * 6);
-        assert!(small.iter().all(|planned| (21..45).contains(&planned.config.seed)));
-        assert!(runs(Scale::Smoke).is_empty());
-    }
 }

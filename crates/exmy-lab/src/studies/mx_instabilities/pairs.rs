@@ -24,7 +24,7 @@ fn formats(point: &GridPoint) -> ([&'static str; 2], bool) {
 }
 
 /// `pairs` of MX and the base: spikes and divergences, and the median variance of the norm over the base's.
-fn judge(unstable: usize, pairs: usize, base_unstable: bool, ratio: f64) -> Verdict {
+pub fn judge(unstable: usize, pairs: usize, base_unstable: bool, ratio: f64) -> Verdict {
     let text = format!(
         "{unstable} of {pairs} pairs with MX have spikes or diverge, bf16 {}; the variance of their gradient \
          norm in the last windows is {ratio:.2} times that of bf16 (median over pairs)",
@@ -95,7 +95,7 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
 }
 
 /// Pairs of tokens a parameter and the step at which the loss turned up, of MX pairs; onsets of bf16.
-fn judge_onsets(onsets: &[(f64, f64)], runs: usize, base: usize) -> Verdict {
+pub fn judge_onsets(onsets: &[(f64, f64)], runs: usize, base: usize) -> Verdict {
     let (x, y): (Vec<f64>, Vec<f64>) = onsets.iter().copied().unzip();
     let rank = spearman(&x, &y);
     let text = format!(
@@ -151,26 +151,4 @@ pub(crate) fn onsets(results: &Results<'_>) -> Result<Findings> {
         parts.insert(0, Part::Picture(picture));
     }
     Ok(Findings::of(judge_onsets(&onsets, count, base), parts))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn verdicts_of_pairs() {
-        assert_eq!(judge(13, 24, false, 1.5).word(), "reproduced");
-        assert_eq!(judge(13, 24, true, 1.5).word(), "not seen at this scale");
-        assert_eq!(judge(2, 24, false, 0.9).word(), "not seen at this scale");
-        assert_eq!(judge(0, 24, true, 0.9).word(), "contradicted");
-    }
-
-    #[test]
-    fn verdicts_of_onsets() {
-        let some = [(1.0, 300.0), (3.0, 900.0)];
-        assert_eq!(judge_onsets(&some, 3, 0).word(), "reproduced");
-        assert_eq!(judge_onsets(&some, 30, 0).word(), "not seen at this scale");
-        assert_eq!(judge_onsets(&[], 3, 0).word(), "not seen at this scale");
-        assert_eq!(judge_onsets(&[], 3, 1).word(), "contradicted");
-    }
 }

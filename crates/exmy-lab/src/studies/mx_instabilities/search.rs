@@ -55,7 +55,7 @@ fn heat(results: &Results<'_>, tails: &[Vec<(GridPoint, f64)>]) -> plot::Figure 
 /// grid point, and the number of its divergences has the distribution of such coins together. (The share of
 /// several MX runs is above that of one f32 run more often than below by chance alone, so the signs of their
 /// differences say nothing.)
-fn judge(points: &[(bool, Vec<bool>)], runs: usize) -> Verdict {
+pub fn judge(points: &[(bool, Vec<bool>)], runs: usize) -> Verdict {
     let shares: Vec<f64> = points
         .iter()
         .map(|(f32, mx)| {
@@ -156,31 +156,4 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
         Part::Table(table),
     ]);
     Ok(Findings::of(verdict, parts))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::studies::mx_instabilities::grids::SEARCH;
-
-    #[test]
-    fn verdicts_count_grid_points() {
-        let word = |f32: bool, mx: [bool; 2], count: usize| {
-            judge(&vec![(f32, mx.to_vec()); count], 0).word()
-        };
-        // A third each: eight tails in a row have (2/3)^8 = 0.039, seven 0.059; three heads 1/27, two 1/9.
-        assert_eq!(word(false, [true, false], 8), "reproduced");
-        assert_eq!(word(false, [true, false], 7), "not seen at this scale");
-        assert_eq!(word(true, [false, false], 3), "contradicted");
-        assert_eq!(word(true, [false, false], 2), "not seen at this scale");
-        assert_eq!(word(true, [true, true], 9), "not seen at this scale", "all diverge");
-    }
-
-    #[test]
-    fn the_search_is_large_enough_to_count() {
-        use crate::scale::Scale;
-        let mx = |point: &GridPoint| !point.has("f32") && !point.has("f32, betas still");
-        let points = SEARCH.points(Scale::Small);
-        assert!(points.iter().filter(|point| mx(point)).count() >= 200, "for F-zeta");
-    }
 }

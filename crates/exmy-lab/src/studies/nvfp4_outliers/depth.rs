@@ -62,7 +62,7 @@ fn profile(run: &Trained, planned: &RunConfig, measure: Measure) -> Result<Vec<f
 
 /// The mean of the last quarter of the layers over that of the others; NaN where these have a mean of 0 or
 /// below, as flat distributions have.
-fn ratio(profile: &[f64]) -> f64 {
+pub fn ratio(profile: &[f64]) -> f64 {
     let (rest, last) = profile.split_at(profile.len() - (profile.len() / 4).max(1));
     let rest = mean(rest).filter(|rest| *rest > 0.0);
     mean(last).unwrap_or(f64::NAN) / rest.unwrap_or(f64::NAN)
@@ -92,17 +92,4 @@ pub(super) fn draw(results: &Results<'_>) -> Result<Vec<Part>> {
         figure = figure.panel(panel);
     }
     Ok(vec![Part::Picture(figure), Part::Table(table)])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_last_quarter_over_the_rest() {
-        assert_eq!(ratio(&[1.0, 1.0, 1.0, 3.0]), 3.0);
-        assert_eq!(ratio(&[1.0, 2.0, 1.0, 2.0, 1.0, 2.0, 3.0, 3.0]), 2.0);
-        assert_eq!(ratio(&[2.0, 1.0]), 0.5);
-        assert!(ratio(&[-1.0, -2.0]).is_nan(), "twice as flat is no outlier");
-    }
 }

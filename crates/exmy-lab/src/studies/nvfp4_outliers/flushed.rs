@@ -20,9 +20,9 @@ const RECIPES: [&str; 2] = ["NVFP4", "CHON"];
 
 /// Counts, channel by channel, what of the inputs of forward products is flushed.
 #[derive(Default)]
-struct Channels {
+pub struct Channels {
     /// By site: rows, and flushed elements of each channel.
-    flushed: BTreeMap<Site, (usize, Vec<u64>)>,
+    pub flushed: BTreeMap<Site, (usize, Vec<u64>)>,
 }
 
 impl Observer for Channels {
@@ -41,7 +41,7 @@ impl Observer for Channels {
 }
 
 /// The hot channels of each operator, as a recipe's memory has them.
-fn patched(memory: &Memory) -> BTreeMap<Site, BTreeSet<usize>> {
+pub fn patched(memory: &Memory) -> BTreeMap<Site, BTreeSet<usize>> {
     let of = |(site, channels): (Site, &[u32])| {
         (site, channels.iter().map(|&channel| channel as usize).collect())
     };
@@ -49,7 +49,11 @@ fn patched(memory: &Memory) -> BTreeMap<Site, BTreeSet<usize>> {
 }
 
 /// The share of `sites`' inputs that is flushed in channels that no patch gives back.
-fn effective(seen: &Channels, sites: &[Site], patched: &BTreeMap<Site, BTreeSet<usize>>) -> f64 {
+pub fn effective(
+    seen: &Channels,
+    sites: &[Site],
+    patched: &BTreeMap<Site, BTreeSet<usize>>,
+) -> f64 {
     let share = |site: &Site| {
         let (rows, channels) = seen.flushed.get(site)?;
         let given_back = |j: &usize| patched.get(site).is_some_and(|set| set.contains(j));
@@ -77,7 +81,7 @@ fn next_step(run: &Trained, data: &Dataset, of_nv: usize) -> Result<[f64; 2]> {
     Ok([BTreeMap::new(), hot].map(|kept| share * effective(&seen, &here, &kept)))
 }
 
-fn claims(inputs: &[f64], weights: &[f64], chon: &[f64]) -> Vec<TestResult> {
+pub fn claims(inputs: &[f64], weights: &[f64], chon: &[f64]) -> Vec<TestResult> {
     let unit = " points";
     vec![
         TestResult::below(
@@ -171,33 +175,4 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
     ));
     let claims = claims(&inputs[0], &weights[0], &inputs[1]);
     Ok(concluded(&claims, vec![Part::Picture(figure), Part::Table(table), text]))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::test_result::verdict;
-
-    #[test]
-    fn patched_channels_are_kept() {
-        let memory = Memory::from_text("hot layers.0.q_proj 40 2 1 3\n").unwrap();
-        let hot = patched(&memory);
-        let [q, other] = ["layers.0.q_proj", "layers.9.q_proj"].map(|site| site.parse().unwrap());
-        assert_eq!(hot[&q], BTreeSet::from([1, 3]));
-        let mut seen = Channels::default();
-        seen.flushed.insert(q, (10, vec![1, 2, 3, 4]));
-        let sites = [q, other];
-        assert_eq!(effective(&seen, &sites, &BTreeMap::new()), 0.25);
-        assert_eq!(effective(&seen, &sites, &hot), 0.1);
-    }
-
-    #[test]
-    fn each_verdict_can_be_reached() {
-        let (low, high) = ([5.0, 5.1, 4.9], [9.0, 9.2, 9.1]);
-        let lower = [8.0, 8.1, 8.2];
-        let word = |a: &[f64], w: &[f64], chon: &[f64]| verdict(&claims(a, w, chon)).word();
-        assert_eq!(word(&high, &low, &lower), "reproduced");
-        assert_eq!(word(&low, &high, &lower), "contradicted");
-        assert_eq!(word(&high, &low, &[9.0, 9.3, 9.0]), "not seen at this scale");
-    }
 }

@@ -36,7 +36,7 @@ const FORMS: [(&str, &str); 5] = [
     ("O2-B, NVFP4", "s-o2-b"),
     ("literal", "s-literal"),
 ];
-const COUNTS: [usize; 5] = [16, 32, 48, 128, 512];
+pub const COUNTS: [usize; 5] = [16, 32, 48, 128, 512];
 /// Scores, granularities and numbers of residuals at 48 channels.
 const WAYS: [(&str, &str); 8] = [
     ("raw score, single channels, exact", "d-o2-b-k48-exact-raw"),
@@ -59,14 +59,14 @@ const MODELS: [(&str, &str); 3] = [
 ];
 
 /// Activations (tokens, inputs) and weights (outputs, inputs).
-struct Drawn {
+pub struct Drawn {
     x: Vec<f32>,
     w: Vec<f32>,
     /// `x wᵀ` in f32.
     y: Vec<f32>,
 }
 
-fn draw_operands(seed: u64) -> Drawn {
+pub fn draw_operands(seed: u64) -> Drawn {
     let (tokens, inputs, outputs) = SHAPE;
     let philox = |label| Philox::new(seed, Stream::new(label));
     let normal = |label, count: usize, scale: f64| -> Vec<f32> {
@@ -88,7 +88,7 @@ fn draw_operands(seed: u64) -> Drawn {
 }
 
 /// The relative error in Frobenius norm of a forward product under a recipe.
-fn error(drawn: &Drawn, recipe: &str) -> Result<f64> {
+pub fn error(drawn: &Drawn, recipe: &str) -> Result<f64> {
     let (tokens, inputs, outputs) = SHAPE;
     let plan = product::plan(recipe, outputs, inputs)?;
     let (mut images, mut y) = (Images::default(), vec![0.0; tokens * outputs]);
@@ -106,12 +106,12 @@ fn error(drawn: &Drawn, recipe: &str) -> Result<f64> {
 
 /// Errors of every form by number of channels, draw by draw; 0 channels are no patch.
 #[derive(Default)]
-struct Errors {
-    base: Vec<f64>,
+pub struct Errors {
+    pub base: Vec<f64>,
     /// By form and channels.
-    forms: BTreeMap<(usize, usize), Vec<f64>>,
+    pub forms: BTreeMap<(usize, usize), Vec<f64>>,
     /// By way.
-    ways: Vec<Vec<f64>>,
+    pub ways: Vec<Vec<f64>>,
 }
 
 fn measure(draws: u64) -> Result<Errors> {
@@ -133,7 +133,7 @@ fn measure(draws: u64) -> Result<Errors> {
 }
 
 /// What the errors of draws are judged by.
-fn claims(found: &Errors) -> Vec<TestResult> {
+pub fn claims(found: &Errors) -> Vec<TestResult> {
     let of = |form, k| found.forms.get(&(form, k)).map(Vec::as_slice).unwrap_or_default();
     // The weakest of several comparisons, as all must hold.
     let weakest = |all: Vec<TestResult>| {
@@ -159,7 +159,7 @@ fn claims(found: &Errors) -> Vec<TestResult> {
 }
 
 /// Makes channels hot without a change of function.
-fn plant(layout: &Layout, params: &mut [f32], width: usize, scale: f64) {
+pub fn plant(layout: &Layout, params: &mut [f32], width: usize, scale: f64) {
     let channels: Vec<usize> = (0..PLANTED).map(|i| (2 * i + 1) * width / (2 * PLANTED)).collect();
     let reads =
         ["q_proj", "k_proj", "v_proj", "g_proj", "gk_proj.0", "gate_proj", "up_proj", "lm_head"];
@@ -178,7 +178,7 @@ fn plant(layout: &Layout, params: &mut [f32], width: usize, scale: f64) {
 }
 
 /// The validation loss of weights under a recipe.
-fn loss(config: &Config, recipe: &str, params: &[f32], text: &Dataset) -> Result<f64> {
+pub fn loss(config: &Config, recipe: &str, params: &[f32], text: &Dataset) -> Result<f64> {
     let mut config = under(config, recipe)?;
     config.record.eval_windows = 64;
     let mut trainer = Trainer::new(&config, text)?;
@@ -301,60 +301,4 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
         share(4, 48)
     )));
     Ok(concluded(&all, parts))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::run_config::Setting;
-    use crate::scale::Scale;
-    use crate::test_result::verdict;
-
-    fn errors(a: f64, b: f64, falling: bool) -> Errors {
-        let mut found = Errors { base: vec![1.0; 3], ..Errors::default() };
-        for (form, level) in [(0, a), (1, 1.1 * a), (2, b)] {
-            for (i, k) in (0..).zip(COUNTS) {
-                let fall = if falling { -0.02 } else { 0.02 } * f64::from(i);
-                let values =
-                    [0.0, 0.001, 0.003].map(|noise| level + fall + noise * f64::from(1 + i));
-                found.forms.insert((form, k), values.into());
-            }
-        }
-        found
-    }
-
-    #[test]
-    fn each_verdict_can_be_reached() {
-        assert_eq!(verdict(&claims(&errors(0.9, 0.5, true))).word(), "reproduced");
-        assert_eq!(verdict(&claims(&errors(0.5, 0.9, true))).word(), "contradicted");
-        assert_eq!(verdict(&claims(&errors(0.9, 0.5, false))).word(), "contradicted");
-        assert_eq!(verdict(&claims(&errors(0.5, 0.5, true))).word(), "not seen at this scale");
-    }
-
-    /// What is planted changes no loss by a bit in f32.
-    #[test]
-    fn planting_is_no_change_of_function() {
-        let setting = Setting::unread(Scale::Smoke);
-        let mut config = setting.config("gla-nano");
-        config.record.eval_windows = 4;
-        let text = data(&setting).unwrap();
-        let layout = config.model.layout();
-        let params = config.model.initialize(1);
-        let mut hot = params.clone();
-        plant(&layout, &mut hot, 64, 16.0);
-        assert_ne!(params, hot);
-        let of = |params: &[f32]| loss(&config, "f32", params, &text).unwrap();
-        assert_eq!(of(&params), of(&hot));
-    }
-
-    #[test]
-    fn a_product_is_better_patched() {
-        let drawn = draw_operands(1);
-        let [base, both, full] = ["", "+hcp=d-o2-b-k128-exact", "+hcp=d-full-k512-exact"]
-            .map(|patch| error(&drawn, &format!("nv-nvfp4+last=0{patch}")).unwrap());
-        assert!(
-            (0.13..0.15).contains(&base) && both < 0.07 && full < 0.004,
-            "{base} {both} {full}"
-        );
-    }
 }

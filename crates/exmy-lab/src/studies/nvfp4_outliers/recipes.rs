@@ -31,7 +31,7 @@ const PATCHED: [Level; 11] = [
     level("k = 32, backward patched", Set::Recipe("nv-nvfp4+last=0+hcp=s-o2-b-k32-dgrad-wgrad")),
 ];
 
-pub(super) static TRAINING: Figure = Figure {
+pub static TRAINING: Figure = Figure {
     id: "E12",
     title: "patches in training with planted hot channels",
     source: "arXiv 2602.02047, hot-channel patches; neither the number of channels nor how often they are \

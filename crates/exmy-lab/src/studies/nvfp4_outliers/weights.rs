@@ -27,7 +27,7 @@ fn loaded(
 
 /// The gaps in percent of the validation losses of a run's checkpoint of `step` under each recipe, to that
 /// under `base`.
-pub(crate) fn gaps(
+pub fn gaps(
     run: &(RunConfig, Trained),
     step: u64,
     base: &str,
@@ -45,7 +45,7 @@ pub(crate) fn gaps(
 }
 
 /// The text of the study.
-pub(crate) fn data(setting: &Setting) -> Result<Dataset> {
+pub fn data(setting: &Setting) -> Result<Dataset> {
     Dataset::load(setting.source(), &DataOptions::default())
         .map_err(|error| Error::new(error.to_string()))
 }
@@ -82,48 +82,4 @@ pub(crate) fn resumed<'a>(
         checkpoint::load(&checkpoint::path(&folder, newest), &config.model.layout())?;
     trainer.restore(state, progress);
     Ok(trainer)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::runner::Silent;
-    use crate::scale::Scale;
-    use crate::store::Store;
-    use std::sync::Arc;
-
-    /// The same weights are trained here once more, and the losses of both recipes read by hand.
-    #[test]
-    fn gaps_are_of_the_weights_of_their_step() {
-        let changes = "model.layers = 1\nmodel.d_model = 64\nmodel.hidden = 192\nmodel.heads = 2\n\
-                       model.kv_heads = 2\nmodel.context = 64\nrecipe = \"bf16+out=bf16\"\n\
-                       train.steps = 3\ntrain.warmup = 0\ntrain.batch = 2\ntrain.lr = 1e-2\n\
-                       record.eval_every = 0\nrecord.checkpoint_every = 0\nrecord.eval_windows = 4";
-        let setting = Setting::unread(Scale::Smoke);
-        let config = setting.config("sa-micro").overlaid(changes).unwrap();
-        let planned = RunConfig::new(config).keeping(&[2]);
-        let mut config = planned.config;
-        config.data.fingerprint.clear();
-        let data = load_data(&mut config).unwrap();
-        let planned = RunConfig { config, parent: None };
-        let folder = tempfile::tempdir().unwrap();
-        let store = Store::new(folder.path());
-        let data = Arc::new(data);
-        store.runner().work(&[planned.run()], Some(Arc::clone(&data)), &Silent).unwrap();
-        let four = "nv-nvfp4+last=0";
-        let run = (planned.clone(), store.runs().of(&planned).unwrap());
-        let base = "bf16+out=bf16";
-        let found = gaps(&run, 2, base, &[base, four]).unwrap();
-
-        let mut trainer = Trainer::new(&planned.config, &data).unwrap();
-        trainer.step(None);
-        trainer.step(None);
-        let own = trainer.validation_loss();
-        let config = planned.config.overlaid(&format!("recipe = {four:?}")).unwrap();
-        let mut other = Trainer::new(&config, &data).unwrap();
-        other.begin(trainer.state().params.to_vec());
-        let gap = 100.0 * (other.validation_loss() - own) / own;
-        assert_eq!(found[0], 0.0, "the same recipe");
-        assert!((found[1] - gap).abs() < 1e-9 && gap.abs() > 1e-3, "{found:?}, not {gap}");
-    }
 }

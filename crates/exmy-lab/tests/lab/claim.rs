@@ -1,9 +1,13 @@
 //! Tests of claims.
 
-use super::*;
-use crate::grid::{Axis, Grid, Level, Set, level};
-use crate::run_config::Setting;
-use crate::scale::Scale;
+mod pooled;
+
+use exmy_lab::claim::{Claim, Test, above};
+use exmy_lab::finding::Verdict;
+use exmy_lab::grid::{Axis, Grid, GridPoint, Level, Set, level};
+use exmy_lab::measure::{Metric, Results};
+use exmy_lab::run_config::Setting;
+use exmy_lab::scale::Scale;
 
 const LEVELS: [Level; 3] = [
     level("7", Set::Recipe("bitred-e8m7")),

@@ -1,7 +1,18 @@
-use super::*;
-use exmy_train::train::config::sealed;
+mod labels;
+mod out;
+mod shard;
+
+use exmy::error::Result;
+use exmy_lab::runner::{
+    End, Kind, LATER, OutFolder, Progress, Run, Runner, Shard, Silent, Train, content_name,
+    find_run, share,
+};
+use exmy_train::train::config::{Config, sealed};
+use exmy_train::train::data::Dataset;
 use exmy_train::train::preset::preset;
-use std::sync::atomic::AtomicUsize;
+use exmy_train::train::record::Metrics;
+use exmy_train::train::run::{self, Folder, Outcome, Watch};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A run of a few steps in moments, with a checkpoint of step 2.
 fn tiny(recipe: &str, seed: u64) -> Run {
@@ -198,7 +209,7 @@ fn sweeps_of_earlier_versions_are_gone_on_with() {
     std::fs::write(path.join("summary.json"), "{\"mine\":1}").unwrap();
     let (keys, seeds) = (["recipe", "seed"].map(str::to_owned), ["1", "2"]);
     let values = seeds.map(|seed| vec!["f32".to_owned(), seed.to_owned()]).to_vec();
-    let plan = crate::sweep::Plan { keys: keys.to_vec(), runs, values };
+    let plan = exmy_lab::sweep::Plan { keys: keys.to_vec(), runs, values };
     let mut out = OutFolder::of_sweep(path, &plan).unwrap();
     assert!(!path.join("sweep.json").exists() && !path.join("queue").exists());
     assert!(path.join("summary.json").exists());
@@ -212,8 +223,8 @@ fn sweeps_of_earlier_versions_are_gone_on_with() {
         "{}",
         out.table()
     );
-    let other = crate::sweep::Plan { values: plan.values[..1].to_vec(), ..plan };
-    let other = crate::sweep::Plan { runs: other.runs[..1].to_vec(), ..other };
+    let other = exmy_lab::sweep::Plan { values: plan.values[..1].to_vec(), ..plan };
+    let other = exmy_lab::sweep::Plan { runs: other.runs[..1].to_vec(), ..other };
     let error = OutFolder::of_sweep(path, &other).unwrap_err().to_string();
     assert!(error.contains("folder of another plan"), "{error}");
 }
@@ -257,6 +268,6 @@ fn runs_with_former_names_of_formats_are_gone_on_with() {
     let list = r#"{"version":1,"kind":"sweep","keys":["recipe","seed"],
         "runs":[{"folder":"runs/e4m3-1","values":["e4m3","1"]}]}"#;
     std::fs::write(root.path().join("manifest.json"), list).unwrap();
-    let found = super::Manifest::read(root.path()).unwrap().unwrap();
+    let found = exmy_lab::runner::Manifest::read(root.path()).unwrap().unwrap();
     assert_eq!(found.runs[0].values, ["e4m3-ieee", "1"]);
 }

@@ -1,9 +1,13 @@
 //! Tests of grids: the second stage, on runs that diverge.
 
-use super::*;
-use crate::outcome::Outcome;
-use crate::runner::{Run, Silent};
-use crate::store::{Store, distinct};
+use exmy::error::Result;
+use exmy_lab::grid::{After, Axis, Grid, Set, level};
+use exmy_lab::outcome::Outcome;
+use exmy_lab::run_config::{RunConfig, Setting};
+use exmy_lab::runner::{Run, Silent};
+use exmy_lab::scale::Scale;
+use exmy_lab::store::{Store, distinct};
+use exmy_train::train::data::Source;
 use std::sync::Arc;
 
 /// A proxy at a rate far beyond what works.

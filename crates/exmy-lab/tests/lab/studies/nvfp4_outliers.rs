@@ -1,10 +1,22 @@
 //! Tests of the figures that are judged by claims.
 
-use super::*;
-use crate::grid::GridPoint;
-use crate::measure::Results;
-use crate::run_config::Setting;
-use crate::scale::Scale;
+mod abilities;
+mod depth;
+mod flushed;
+mod hot_channels;
+mod operators;
+mod overhead;
+mod patches;
+mod rotations;
+mod weights;
+
+use exmy_lab::figure::{Figure, Judged};
+use exmy_lab::grid::GridPoint;
+use exmy_lab::measure::{Metric, Results};
+use exmy_lab::run_config::Setting;
+use exmy_lab::scale::Scale;
+use exmy_lab::studies::nvfp4_outliers::recipes::TRAINING;
+use exmy_lab::studies::nvfp4_outliers::{GAP, SPIKES, TAILS};
 
 /// The word where the metrics of grid points are so, by names of their levels and what is measured, and
 /// scatter little between seeds.

@@ -1,5 +1,6 @@
-use super::*;
 use exmy::random::{Philox, Stream};
+use exmy_lab::detect::{Curve, Factor, Heuristics, Nats, Spike, Verdict, curves};
+use exmy_train::train::record::Metrics;
 
 fn curve(n: u64, loss: impl Fn(u64) -> f64) -> Curve {
     (1..=n).map(|step| (step, loss(step))).collect()

@@ -1,0 +1,33 @@
+//! Tests of single modules, one file for each, with the name that the module has in `src`.
+
+mod amounts;
+mod claim;
+mod compare;
+mod comparison;
+mod detect;
+mod device;
+mod export;
+mod finding;
+mod gather;
+mod grid;
+mod landscape;
+mod left;
+mod listing;
+mod measure;
+mod overview;
+mod page;
+mod plot;
+mod provenance;
+mod run_config;
+mod runner;
+mod scale;
+mod scaling;
+mod sensitivity;
+mod series;
+mod statistics;
+mod store;
+mod studies;
+mod sweep;
+mod table;
+mod test_result;
+mod turns;

@@ -1,0 +1,3 @@
+mod answer;
+mod chosen;
+mod unlike;

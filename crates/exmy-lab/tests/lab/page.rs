@@ -1,0 +1,58 @@
+use exmy_lab::finding::{Part, Table, Verdict};
+use exmy_lab::page::{Download, Page, SCRIPT, STYLE};
+use exmy_lab::plot;
+
+#[test]
+fn a_page_stands_alone_and_escapes_what_it_shows() {
+    let mut page = Page::new("Bits & <blocks>");
+    page.answer("1 < 2");
+    page.heading_of("BR-1", "Seeds <1>", &Verdict::Reproduced(String::new()));
+    let mut table = Table::new("a < b", &["x"]);
+    table.row(["<script>".into()]);
+    let picture = plot::Figure::new("loss").panel(plot::Panel::new(plot::Axis::linear("y")));
+    page.verdict(&Verdict::NotSeen("0 of 20 \"diverged\"".into()), &[]);
+    page.parts(
+        &[
+            Part::Text("1 < 2, after arXiv 2405.18710, arXiv:1.2 and arXiv".into()),
+            Part::Picture(picture),
+            Part::Table(table.clone()),
+        ],
+        "BR-1",
+    );
+    let parts = [Verdict::Reproduced("1 < 2".into()), Verdict::Contradicted("a".into())];
+    page.verdict(&Verdict::Contradicted("1 < 2; a".into()), &parts);
+    page.folded("config", "a = \"b\"");
+    page.text("\u{1b}[31m\u{202e}");
+    page.table(&table, Download::Embedded("own"));
+    let html = page.to_html();
+    assert!(html.contains("Bits &amp; &lt;blocks&gt;") && html.contains("href=\"#BR-1\""));
+    assert!(html.contains("<p>\\u{1b}[31m\\u{202e}</p>"));
+    assert!(html.contains("not seen at this scale</span> 0 of 20"));
+    assert!(html.contains("contradicted</span> 1 of 2 parts reproduced, 1 contradicted.</p>"));
+    assert!(html.contains("<li><span class=\"badge contradicted\">contradicted</span> a</li>"));
+    let link = "after <a href=\"https://arxiv.org/abs/2405.18710\">arXiv 2405.18710</a>, arXiv:1.2 and arXiv<";
+    assert!(html.contains(link), "{html}");
+    assert!(
+        html.contains("href=\"figures/BR-1-1.svg\"") && html.contains("href=\"tables/BR-1-1.csv\"")
+    );
+    assert!(
+        html.contains(
+            "download=\"own.csv\" href=\"data:text/csv;charset=utf-8,x%0A%3Cscript%3E%0A\""
+        )
+    );
+    assert_eq!(html.matches("<div class=\"grid\">").count(), 2);
+    // Of scripts there is that of the page, and nothing is asked for from elsewhere; the name space of
+    // SVG is a name, a link waits for the reader.
+    assert!(html.contains("<svg") && html.matches("<script").count() == 1);
+    let without =
+        html.replace("http://www.w3.org/2000/svg", "").replace("https://arxiv.org/abs/", "");
+    assert!(!without.contains("http:") && !without.contains("https:"));
+    assert!(!without.contains("src=") && !without.contains("@import") && !without.contains("url("));
+}
+
+/// The script is read by everyone who gets a page.
+#[test]
+fn the_script_is_small() {
+    assert!(SCRIPT.len() <= 15 * 1024, "{} bytes", SCRIPT.len());
+    assert!(!SCRIPT.contains("</script") && !STYLE.contains("</style"));
+}

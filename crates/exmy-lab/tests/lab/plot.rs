@@ -1,0 +1,9 @@
+mod axis;
+mod bars;
+mod heat;
+mod labels;
+mod number;
+mod path;
+mod series;
+mod style;
+mod svg;

@@ -1,0 +1,5 @@
+mod counts;
+mod distribution;
+mod intervals;
+mod power;
+mod ranks;

@@ -1,0 +1,5 @@
+mod forecast;
+mod lead;
+mod margins;
+mod products;
+mod surface;

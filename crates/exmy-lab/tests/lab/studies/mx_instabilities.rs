@@ -1,0 +1,7 @@
+mod bias;
+mod interventions;
+mod last_bin;
+mod laws;
+mod new_seeds;
+mod pairs;
+mod search;

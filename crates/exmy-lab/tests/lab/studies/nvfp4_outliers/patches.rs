@@ -1,0 +1,51 @@
+use exmy_lab::run_config::Setting;
+use exmy_lab::scale::Scale;
+use exmy_lab::studies::nvfp4_outliers::patches::{
+    COUNTS, Errors, claims, draw_operands, error, loss, plant,
+};
+use exmy_lab::studies::nvfp4_outliers::weights::data;
+use exmy_lab::test_result::verdict;
+
+fn errors(a: f64, b: f64, falling: bool) -> Errors {
+    let mut found = Errors { base: vec![1.0; 3], ..Errors::default() };
+    for (form, level) in [(0, a), (1, 1.1 * a), (2, b)] {
+        for (i, k) in (0..).zip(COUNTS) {
+            let fall = if falling { -0.02 } else { 0.02 } * f64::from(i);
+            let values = [0.0, 0.001, 0.003].map(|noise| level + fall + noise * f64::from(1 + i));
+            found.forms.insert((form, k), values.into());
+        }
+    }
+    found
+}
+
+#[test]
+fn each_verdict_can_be_reached() {
+    assert_eq!(verdict(&claims(&errors(0.9, 0.5, true))).word(), "reproduced");
+    assert_eq!(verdict(&claims(&errors(0.5, 0.9, true))).word(), "contradicted");
+    assert_eq!(verdict(&claims(&errors(0.9, 0.5, false))).word(), "contradicted");
+    assert_eq!(verdict(&claims(&errors(0.5, 0.5, true))).word(), "not seen at this scale");
+}
+
+/// What is planted changes no loss by a bit in f32.
+#[test]
+fn planting_is_no_change_of_function() {
+    let setting = Setting::unread(Scale::Smoke);
+    let mut config = setting.config("gla-nano");
+    config.record.eval_windows = 4;
+    let text = data(&setting).unwrap();
+    let layout = config.model.layout();
+    let params = config.model.initialize(1);
+    let mut hot = params.clone();
+    plant(&layout, &mut hot, 64, 16.0);
+    assert_ne!(params, hot);
+    let of = |params: &[f32]| loss(&config, "f32", params, &text).unwrap();
+    assert_eq!(of(&params), of(&hot));
+}
+
+#[test]
+fn a_product_is_better_patched() {
+    let drawn = draw_operands(1);
+    let [base, both, full] = ["", "+hcp=d-o2-b-k128-exact", "+hcp=d-full-k512-exact"]
+        .map(|patch| error(&drawn, &format!("nv-nvfp4+last=0{patch}")).unwrap());
+    assert!((0.13..0.15).contains(&base) && both < 0.07 && full < 0.004, "{base} {both} {full}");
+}
