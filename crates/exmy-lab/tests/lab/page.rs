@@ -50,6 +50,27 @@ fn a_page_stands_alone_and_escapes_what_it_shows() {
     assert!(!without.contains("src=") && !without.contains("@import") && !without.contains("url("));
 }
 
+/// Of three pictures the last one is alone in its row, as is one before a wide table.
+#[test]
+fn what_is_alone_in_a_row_has_all_of_it() {
+    let mut wide = Table::new("wide", &["x"; 7]);
+    wide.row((0..7).map(|_| "12345".to_owned()));
+    let mut page = Page::new("");
+    ["a", "b", "c"].iter().for_each(|name| page.picture(name));
+    page.table(&wide, Download::Embedded("wide"));
+    ["d", "e"].iter().for_each(|name| page.picture(name));
+    page.table(&wide, Download::Embedded("wide"));
+    page.picture("f");
+    let html = page.to_html();
+    for name in ["c", "f"] {
+        assert!(html.contains(&format!("<figure class=\"alone\">{name}<")), "{html}");
+    }
+    assert_eq!(html.matches("class=\"alone\"").count(), 2);
+    assert_eq!(html.matches("<figure class=\"all\">").count(), 2);
+    // Cells have groups of digits, and the file has plain numbers.
+    assert!(html.contains("<td>12\u{202f}345</td>") && html.contains("12345,12345"), "{html}");
+}
+
 /// The script is read by everyone who gets a page.
 #[test]
 fn the_script_is_small() {

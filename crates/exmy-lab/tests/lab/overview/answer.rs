@@ -43,6 +43,10 @@ fn going_on(recipe: &str, seed: u64, loss: f64) -> RecordedRun {
 }
 
 fn said(runs: &[RecordedRun]) -> String {
+    said_with(runs, &Left::default())
+}
+
+fn said_with(runs: &[RecordedRun], left: &Left) -> String {
     let all = exmy_lab::overview::condition::conditions(runs);
     let rows = exmy_lab::overview::rows(&all);
     let gaps: Vec<_> = all.iter().map(|one| Gap::of(one, &all)).collect();
@@ -52,7 +56,7 @@ fn said(runs: &[RecordedRun]) -> String {
             assert!(gap.at.is_some() || gap.percent == other, "{gap:?} {other}");
         }
     }
-    answer(&all, &rows, &gaps, &Left::default(), "nats").join(" ")
+    answer(&all, &rows, &gaps, left, "nats").join(" ")
 }
 
 #[test]
@@ -76,6 +80,19 @@ fn the_answer_names_what_is_seen_and_what_is_not() {
     let text = said(&[run("f32", 1, 2.0), run("mxfp4", 1, 1.9)]);
     assert!(text.contains("mxfp4 ends 5.00 % lower, of one seed. One seed does not say"), "{text}");
     assert!(!said(&[run("f32", 1, 2.0), run("f32", 2, 2.0)]).contains("Against"));
+}
+
+#[test]
+fn what_is_planned_and_the_time_left_are_said_first() {
+    let runs = [run("f32", 1, 2.0), going_on("mxfp4", 1, 2.2)];
+    let mut left = Left::unseen(3);
+    left.all = Some(150.0);
+    let text = said_with(&runs, &left);
+    let words = "1 of 2 runs is not complete. 3 more are planned and not begun. All will be done in about 2 min. \
+                 At step 10 of ";
+    assert!(text.starts_with(words), "{text}");
+    let text = said_with(&runs[..1], &Left::unseen(1));
+    assert!(text.starts_with("1 more is planned and not begun. f32 ends"), "{text}");
 }
 
 #[test]
