@@ -8,7 +8,7 @@ use crate::phase;
 use crate::stop::{Held, Stop};
 use exmy::error::{Error, Result};
 use exmy::shown::{printable, printable_lines, printable_path};
-use exmy_lab::amounts::thousands;
+use exmy_lab::amounts::{duration, thousands};
 use exmy_lab::device::Place;
 use exmy_lab::runner::{Kind, OutFolder};
 use exmy_lab::table;
@@ -216,17 +216,20 @@ impl Watch for Watcher<'_> {
         if self.steps_done == 0 {
             self.bar.set_position(metrics.step);
             self.bar.reset_eta();
+            // The first validation, which may take longer than all steps of a short run, is over.
+            self.begun = Instant::now();
         }
-        // Not the difference of step numbers: a run may go back.
-        self.steps_done += 1;
+        // Not the difference of step numbers: a run may go back. The first step was not timed.
         let done = self.steps_done;
+        self.steps_done += 1;
         let loss = metrics.loss.unwrap_or(f64::NAN);
         // A light average keeps the number readable without hiding a spike.
         self.loss = if self.loss.is_nan() { loss } else { 0.9 * self.loss + 0.1 * loss };
         let seconds = self.begun.elapsed().as_secs_f64().max(1e-9);
         let speed = (done * self.tokens_per_step) as f64 / seconds;
         self.bar.set_position(metrics.step);
-        self.bar.set_message(format!("loss {:.4} {:.0} tok/s", self.loss, speed));
+        let shown = if done > 0 { format!("{speed:.0} tok/s") } else { String::new() };
+        self.bar.set_message(format!("loss {:.4} {shown}", self.loss));
         for event in &metrics.events {
             let line = format!("{}: step {}: {}", self.name, metrics.step, event);
             if self.lines {
@@ -235,14 +238,16 @@ impl Watch for Watcher<'_> {
                 self.bar.println(printable_lines(&line));
             }
         }
-        if self.lines && self.last_line.elapsed() >= LINE_EVERY {
+        if self.lines && done > 0 && self.last_line.elapsed() >= LINE_EVERY {
             self.last_line = Instant::now();
             let left = (steps - metrics.step) as f64 * seconds / done as f64;
             say!(
-                "{}: step {}/{steps}, loss {:.4}, {speed:.0} tokens/s, {left:.0} s left",
+                "{}: step {}/{steps}, loss {:.4}, {} tokens/s, {} left",
                 self.name,
                 metrics.step,
-                self.loss
+                self.loss,
+                thousands(speed as u64),
+                duration(left)
             );
         }
         !self.stop.is_asked()
