@@ -152,6 +152,33 @@ pub fn differences(all: &[Curves], noisy: bool) -> Option<Panel> {
     Some(panel.rule(0.0, ""))
 }
 
+/// The panel of the differences of values at places from those of the first name: seed by seed, the mean and
+/// the range of the seeds. `None` where there is nothing to compare.
+pub(crate) fn gaps(all: &[(String, Vec<(f64, Vec<f64>)>)]) -> Option<Panel> {
+    let ((first, base), others) = all.split_first()?;
+    let mut panel = Panel::new(Axis::linear(format!("difference from {first}, %")));
+    let mut is_empty = true;
+    for (name, points) in others {
+        let gaps = points.iter().filter_map(|(x, values)| {
+            let (_, other) =
+                base.iter().find(|(at, other)| at == x && other.len() == values.len())?;
+            let gaps = values.iter().zip(other).map(|(own, other)| gap_percent(*own, *other));
+            let gaps: Vec<f64> = gaps.collect();
+            let low = gaps.iter().copied().fold(f64::INFINITY, f64::min);
+            let high = gaps.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            Some((*x, mean(&gaps)?, low, high))
+        });
+        let gaps: Vec<(f64, f64, f64, f64)> = gaps.filter(|gap| gap.1.is_finite()).collect();
+        let Some(last) = gaps.last() else { continue };
+        let note = format!("{:+.2} %", last.1);
+        panel = panel
+            .band(Band::new(name, gaps.iter().map(|&(x, _, low, high)| (x, low, high))))
+            .line(Series::new(name, gaps.iter().map(|gap| (gap.0, gap.1))).note(note));
+        is_empty = false;
+    }
+    (!is_empty).then(|| panel.rule(0.0, ""))
+}
+
 /// A difference, in per cent, beyond which a condition does not decide what an axis shows.
 const FAR: f64 = 100.0;
 

@@ -60,6 +60,36 @@ pub(crate) fn with_seeds(
     panel.line(Series::new(name, line).note(note))
 }
 
+/// Of lines that are nowhere farther apart than a line is wide the first, and in words which they are.
+pub fn distinct(
+    all: Vec<(String, Vec<(f64, f64)>)>,
+) -> (Vec<(String, Vec<(f64, f64)>)>, Option<String>) {
+    let ys = all.iter().flat_map(|(_, points)| points).map(|point| point.1);
+    let (low, high) = ys
+        .filter(|y| y.is_finite())
+        .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), y| (low.min(y), high.max(y)));
+    let width = (high - low) / 200.0;
+    let near = |a: f64, b: f64| (a - b).abs() <= width || !a.is_finite() && !b.is_finite();
+    let coincide = |a: &[(f64, f64)], b: &[(f64, f64)]| {
+        a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.0 == b.0 && near(a.1, b.1))
+    };
+    let mut groups: Vec<Vec<(String, Vec<(f64, f64)>)>> = Vec::new();
+    for one in all {
+        match groups.iter_mut().find(|group| coincide(&group[0].1, &one.1)) {
+            Some(group) => group.push(one),
+            None => groups.push(vec![one]),
+        }
+    }
+    let words = groups
+        .iter()
+        .filter(|group| group.len() > 1)
+        .map(|group| group.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(" = "));
+    let words: Vec<String> = words.collect();
+    let said = (!words.is_empty())
+        .then(|| format!("lines that coincide are drawn once: {}", words.join("; ")));
+    (groups.into_iter().filter_map(|group| group.into_iter().next()).collect(), said)
+}
+
 /// Adds the mean over seeds as a line, and between which values the seeds lie as a band, as far as all go.
 pub(crate) fn draw(panel: Panel, name: &str, seeds: &[Vec<(f64, f64)>]) -> Panel {
     let count = seeds.iter().map(Vec::len).min().unwrap_or(0);

@@ -160,36 +160,42 @@ impl View {
 
     fn lines(&self, results: &Results<'_>) -> Result<Vec<Part>> {
         let Self::Lines { title, axis, x, above } = *self else { return Ok(Vec::new()) };
-        let mean_of = |point: &GridPoint| -> Result<f64> {
-            Ok(mean(&results.values(point, Metric::Loss)?).unwrap_or(f64::NAN))
-        };
+        let losses = |point: &GridPoint| results.values(point, Metric::Loss);
         let (base, y) = match above {
             Some(pick) => {
                 let y = format!("training loss above {}, nats/token", pick.join(", "));
-                (mean_of(results.point(pick, &GridPoint::default()))?, y)
+                let base = losses(results.point(pick, &GridPoint::default()))?;
+                (mean(&base).unwrap_or(f64::NAN), y)
             }
             None => (0.0, "mean training loss of the last tenth, nats/token".to_owned()),
         };
-        let mut series: Vec<(String, Vec<(f64, f64)>)> = Vec::new();
+        // A value of each seed at each place.
+        let mut all: Vec<(String, Vec<(f64, Vec<f64>)>)> = Vec::new();
         for point in results.points.iter().filter(|point| point.0.len() == results.grid.axes.len())
         {
             let Some(level) = point.level(axis) else { continue };
-            let (name, value) = (point.words(&[axis]), (level.x, mean_of(point)? - base));
-            match series.iter_mut().find(|(known, _)| *known == name) {
-                Some((_, values)) => values.push(value),
-                None => series.push((name, vec![value])),
+            let (name, values) = (point.words(&[axis]), (level.x, losses(point)?));
+            match all.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, known)) => known.push(values),
+                None => all.push((name, vec![values])),
             }
         }
-        let panel =
-            series.into_iter().fold(Panel::new(Axis::linear(y)), |panel, (name, values)| {
-                panel.line(Series::new(name, values))
-            });
+        let means = |(name, points): &(String, Vec<(f64, Vec<f64>)>)| {
+            let of = |(x, values): &(f64, Vec<f64>)| (*x, mean(values).unwrap_or(f64::NAN) - base);
+            (name.clone(), points.iter().map(of).collect())
+        };
+        let (lines, merged) = series::distinct(all.iter().map(means).collect());
+        let mut under = "mean over seeds; where a run diverged there is no point".to_owned();
+        under.extend(merged.into_iter().flat_map(|words| ["; ".to_owned(), words]));
         let x = if x.1 { Axis::log(x.0) } else { Axis::whole(x.0) };
-        let figure = plot::Figure::new(title)
-            .subtitle("mean over seeds; where a run diverged there is no point")
-            .x(x)
-            .panel(panel);
-        Ok(vec![Part::Picture(figure)])
+        let figure = plot::Figure::new(title).subtitle(under).x(x);
+        let figure = figure.order(lines.iter().map(|(name, _)| name.clone()));
+        let gaps = above.is_none().then(|| comparison::gaps(&all)).flatten();
+        let panel = lines.into_iter().fold(Panel::new(Axis::linear(y)), |panel, (name, points)| {
+            let last = points.last().map_or_else(String::new, |point| format!("{:.3}", point.1));
+            panel.line(Series::new(name, points).note(last))
+        });
+        Ok(vec![Part::Picture(gaps.into_iter().fold(figure, plot::Figure::panel).panel(panel))])
     }
 }
 

@@ -7,6 +7,7 @@ use crate::grid::{GridPoint, Level};
 use crate::measure::Results;
 use crate::outcome::{Outcome, number};
 use crate::plot::{self, Axis, Heat, Panel, Series};
+use crate::series;
 use crate::statistics::{coins, mean, wilson};
 use exmy::error::Result;
 
@@ -110,7 +111,7 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
         points.push((plain, mx));
         table.row(row);
     }
-    let mut panel = Panel::new(Axis::linear("share of diverged runs").range(0.0, 1.0));
+    let mut lines = Vec::new();
     let rates = results.levels(results.grid.axis("rate"));
     let mut shares = Table::new(
         "diverged runs, of how many, with the 95 % interval of the share (Wilson)",
@@ -121,7 +122,7 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
             let of: Vec<bool> = diverged.iter().filter(|l| l.0 == rate.x).map(|l| l.1).collect();
             (rate.x, of.iter().filter(|d| **d).count() as f64 / of.len() as f64)
         };
-        panel = panel.line(Series::new(level.name, rates.iter().map(share)));
+        lines.push((level.name.to_owned(), rates.iter().map(share).collect()));
         let (hits, all) = (diverged.iter().filter(|l| l.1).count(), diverged.len());
         let interval = wilson(hits as u64, all as u64, 0.95);
         shares.row([
@@ -132,8 +133,16 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
             interval.map_or_else(|| "-".into(), |i| format!("{:.2} to {:.2}", i.low, i.high)),
         ]);
     }
+    let (lines, merged) = series::distinct(lines);
+    let panel = Panel::new(Axis::linear("share of diverged runs").include(0.0));
+    let panel = lines.into_iter().fold(panel, |panel, (name, points)| {
+        let last = points.last().map_or_else(String::new, |point| format!("{:.2}", point.1));
+        panel.line(Series::new(name, points).note(last))
+    });
+    let mut under = "over all depths, widths and gains at the start; one seed a point".to_owned();
+    under.extend(merged.into_iter().flat_map(|words| ["; ".to_owned(), words]));
     let picture = plot::Figure::new("Diverged proxies by learning rate and format")
-        .subtitle("over all depths, widths and gains at the start; one seed a point")
+        .subtitle(under)
         .x(Axis::log("learning rate"))
         .panel(panel);
     let heat = heat(results, &tails);
