@@ -26,9 +26,10 @@ fn too_little_memory_is_refused_before_the_run() {
         "GiB",
         "the limit of addresses (ulimit -v) leaves ",
         "--set train.accumulate=",
-        "--force begins all the same",
     ];
     assert!(parts.iter().all(|part| said.contains(part)), "{said}");
+    // It would not begin.
+    assert!(!said.contains("--force"), "{said}");
     assert_eq!((code, folder.path().join("large").exists()), (Some(2), false));
     // Weights that cannot be had are reported even where the run is wanted.
     let wide = ["--set", "model.d_model=8192", "--set", "model.hidden=8192", "--force"];
@@ -38,6 +39,44 @@ fn too_little_memory_is_refused_before_the_run() {
     assert!(!folder.path().join("wide").exists());
     let (code, said) = run("train.batch=4", "small", &[]);
     assert!(code == Some(0) && !said.contains("warning"), "{said}");
+}
+
+/// What is advised where memory will not do is done, and where nothing is advised nothing would help.
+#[test]
+fn what_is_advised_fits() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    let train = "train -q --recipe f32,nvfp4 --steps 2 --threads 2 --out x";
+    let loads = |limit: &u32| limited(root, *limit, "formats e4m3").0 == Some(0);
+    let least = (20_000..400_000).step_by(2_000).find(loads).unwrap();
+    let (mut advised, mut may_be_forced) = (0, 0);
+    for limit in [6_000, 12_000, 20_000, 26_000].map(|more| least + more) {
+        let (code, said) = limited(root, limit, train);
+        let advice = said.split_once("; or --set ").map(|(_, rest)| rest.split_once(" needs "));
+        if let Some(Some((settings, _))) = advice {
+            let (code, said) = limited(root, limit, &format!("{train} --set {settings}"));
+            assert_eq!(code, Some(0), "{limit}, --set {settings}: {said}");
+            advised += 1;
+        } else if code != Some(0) {
+            let refused = said.contains("take a smaller model") || said.contains("need");
+            assert!(refused && !said.contains("did not suffice"), "{limit}: {said}");
+        }
+        let _ = fs::remove_dir_all(root.join("x"));
+        let forced = limited(root, limit, &format!("{train} --force")).1;
+        if said.contains("--force begins all the same") {
+            assert!(!forced.contains("error: the run needs "), "{limit}: {said}{forced}");
+            may_be_forced += 1;
+        }
+        let lines = ["backtrace", "memory allocation of"];
+        assert!(!lines.iter().any(|line| forced.contains(line)), "{limit}: {forced}");
+        let has_steps = ["f32-s1", "nvfp4-s1"].iter().any(|name| {
+            let checkpoints = run_of(&root.join("x"), name).join("checkpoints");
+            fs::read_dir(checkpoints).is_ok_and(|mut all| all.next().is_some())
+        });
+        assert!(has_steps || !forced.contains("are kept"), "{limit}: {forced}");
+        let _ = fs::remove_dir_all(root.join("x"));
+    }
+    assert!(advised > 0 && may_be_forced > 0, "a test of nothing: {advised} {may_be_forced}");
 }
 
 /// Whatever the limit of addresses, a command comes to its end or says that memory does not suffice, and then

@@ -21,7 +21,7 @@ pub fn available() -> Option<u64> {
 }
 
 /// Whether the process may have so many addresses and no more.
-pub(super) fn is_limited() -> bool {
+pub fn is_limited() -> bool {
     let limits = read_to_string("/proc/self/limits").ok();
     limits.as_deref().and_then(addresses).is_some()
 }

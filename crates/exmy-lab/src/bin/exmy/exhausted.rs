@@ -11,6 +11,8 @@
 
 use crate::MISUSE;
 use exmy::reserve::{may_fail, reserve};
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+use exmy_train::train::memory;
 use nix::libc;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::io::Write;
@@ -105,6 +107,16 @@ fn end(size: usize) -> ! {
     }
     // SAFETY: it may be called anywhere, and does not return.
     unsafe { libc::_exit(MISUSE.into()) }
+}
+
+/// Has one heap for all threads where addresses are limited: the C library would reserve 64 MiB for each of them,
+/// of which nothing is left for others.
+pub(crate) fn begin() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    if memory::is_limited() {
+        // SAFETY: no thread was begun; what it refuses changes nothing.
+        unsafe { libc::mallopt(libc::M_ARENA_MAX, 1) };
+    }
 }
 
 /// Does this too when memory ends the program, and then says what it returns.

@@ -130,6 +130,8 @@ fn arguments() -> Result<Arguments, u8> {
 }
 
 fn main() -> ExitCode {
+    #[cfg(unix)]
+    exhausted::begin();
     let arguments = match arguments() {
         Ok(arguments) => arguments,
         Err(code) => return ExitCode::from(code),

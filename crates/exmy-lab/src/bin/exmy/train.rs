@@ -14,6 +14,7 @@ use exmy::shown::printable_path;
 use exmy_lab::device::Place;
 use exmy_lab::runner::{self, OutFolder, Progress, Run, Runner, Train, find_run};
 use exmy_train::recipe::Recipe;
+#[cfg(unix)]
 use exmy_train::train::checkpoint;
 use exmy_train::train::config::{Config, read_table};
 use exmy_train::train::data::{Dataset, Source};
@@ -88,7 +89,8 @@ pub(crate) struct Arguments {
     /// Exit with 3 if a run diverged, which is a result and no failure otherwise
     #[arg(long)]
     fail_on_divergence: bool,
-    /// Begin also where memory will not do
+    /// Begin also where memory may not do; not where a limit of addresses (ulimit -v) leaves less than the
+    /// weights, gradients, moments and activations take at least
     #[arg(long)]
     force: bool,
     /// Print where the time of the steps went, evaluations included, and the memory held
@@ -167,6 +169,7 @@ fn take_away(out: &Path, runs: &[Folder], at_work: usize) {
 }
 
 /// What is kept of runs that ended early, if some steps are.
+#[cfg(unix)]
 fn kept(out: &Path, runs: &[Folder]) -> Option<String> {
     let has_steps =
         |run: &Folder| checkpoint::list(&run.checkpoints()).is_ok_and(|steps| !steps.is_empty());
@@ -286,14 +289,14 @@ fn branch_off(text: &str) -> Result<Config> {
     start::branch(&Folder::new(find_run(Path::new(run))), step)
 }
 
-/// Refuses a run that memory will not do for, and warns of one that may go slowly.
+/// Refuses a run that memory will not do for, and says whether it can be begun all the same.
 fn enough_memory(config: &Config, arguments: &Arguments) -> Result<()> {
-    match fit::refusal(config) {
-        Some(error) if !arguments.force => {
-            Err(Error::new(error.to_string()).hint("--force begins all the same"))
-        }
-        Some(_) => fit::impossible(config).map_or(Ok(()), Err),
-        None => Ok(()),
+    let Some(error) = fit::refusal(config) else { return Ok(()) };
+    match (fit::impossible(config), arguments.force) {
+        (None, true) => Ok(()),
+        (None, false) => Err(Error::new(error.to_string()).hint("--force begins all the same")),
+        (Some(impossible), true) => Err(impossible),
+        (Some(_), false) => Err(error),
     }
 }
 
@@ -321,8 +324,6 @@ fn plan(arguments: &Arguments) -> Result<OutFolder> {
         utf8("--out", path)?;
         runner::refuse_used(path)?;
     }
-    // Before anything large is asked for; what the data change is looked at once more below.
-    enough_memory(&config, arguments)?;
     let reading = Phase::begin("reading the data", arguments.work.quiet);
     let data = run::load_data(&mut config)?;
     drop(reading);

@@ -1,4 +1,4 @@
-use exmy_train::train::fit::{refused, shortage, smaller};
+use exmy_train::train::fit::{most, refused, shortage, smaller};
 use exmy_train::train::memory::size;
 use exmy_train::train::preset::preset;
 use exmy_train::train::profile::Paper;
@@ -13,7 +13,7 @@ fn what_cannot_go_well_is_refused() {
     };
     assert_eq!(said(paper.kept(), None), None);
     assert!(said(paper.kept() - 1, None).unwrap().contains("a smaller model, or another machine"));
-    let most = 2 * paper.total();
+    let most = most(paper.total());
     assert_eq!(said(most, Some(most)), None);
     let limited = said(most, Some(most - 2)).unwrap();
     assert!(
@@ -21,6 +21,32 @@ fn what_cannot_go_well_is_refused() {
         "{limited}"
     );
     assert!(limited.contains("; or --set "), "{limited}");
+}
+
+/// What is advised is not refused in turn, also where a little less is left by then.
+#[test]
+fn advice_is_taken_in() {
+    let mut advised = 0;
+    for name in ["nano", "micro", "mini"] {
+        let config = preset(name).unwrap();
+        let paper = Paper::of_run(&config);
+        for left in (1..64).map(|part| most(paper.total()) * part / 64) {
+            let said = refused(&paper, &config, None, Some(left)).unwrap().to_string();
+            let advice = said.rsplit_once("; or ").unwrap().1;
+            if !advice.starts_with("--set ") {
+                assert!(advice.starts_with("take a smaller model"), "{said}");
+                continue;
+            }
+            let settings = advice.split_once(" needs ").unwrap().0;
+            let words = settings.split(' ').filter(|word| *word != "--set");
+            let smaller =
+                words.fold(config.clone(), |config, setting| config.with_setting(setting).unwrap());
+            let again = refused(&Paper::of_run(&smaller), &smaller, None, Some(left - left / 20));
+            assert!(again.is_none(), "{name} {left}: {said}; then {again:?}");
+            advised += 1;
+        }
+    }
+    assert!(advised > 50, "{advised}");
 }
 
 /// nano: 8 sequences of 64 tokens. What is said is what the numbers on paper say.
@@ -40,7 +66,7 @@ fn what_would_fit_is_told() {
         assert!(said.contains(&size(paper.total())) && said.contains("of a step"), "{said}");
     }
     let said = shortage(&config, fixed + part - 1).unwrap().to_string();
-    assert!(said.contains("even --set train.accumulate=8 needs"), "{said}");
+    assert!(said.contains("model.context: even --set train.accumulate=8 needs"), "{said}");
     let said = shortage(&config, fixed - 1).unwrap().to_string();
     assert!(said.contains("a smaller model, or another machine"), "{said}");
     // Evaluations of 64 windows take more than a step of one.
