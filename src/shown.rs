@@ -4,6 +4,7 @@
 //! reading direction around. Whoever prints or draws such a text passes it through here first, and what
 //! cannot be seen stands there as Rust writes it: `\u{1b}`.
 
+use alloc::format;
 use alloc::string::String;
 
 /// Whether a character acts on what shows it, or cannot be seen. These are Unicode's categories Cc, Cf,
@@ -50,6 +51,28 @@ pub fn printable_lines(text: &str) -> String {
     escaped(text, |c| c == '\n')
 }
 
+/// A text of JSON that says the same; what cannot be seen in its strings is escaped as JSON does it. The line
+/// breaks and spaces between its values stay.
+///
+/// ```
+/// use exmy::shown::printable_json;
+///
+/// assert_eq!(printable_json("{\"a\": \"\u{9b}\"}\n"), "{\"a\": \"\\u009b\"}\n");
+/// ```
+pub fn printable_json(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        if !is_hidden(c) || c == '\n' {
+            shown.push(c);
+            continue;
+        }
+        for unit in c.encode_utf16(&mut [0; 2]) {
+            shown += &format!("\\u{unit:04x}");
+        }
+    }
+    shown
+}
+
 /// A path in a line of text; `Path::display` leaves in it what acts on a terminal.
 ///
 /// ```
@@ -74,5 +97,6 @@ mod tests {
         assert_eq!(printable("\u{9b}A\u{202e}B\u{200b}"), "\\u{9b}A\\u{202e}B\\u{200b}");
         assert_eq!(printable("\0\u{7f}\u{2067}"), "\\u{0}\\u{7f}\\u{2067}");
         assert_eq!(printable_lines("a\r\nb\u{1b}"), "a\\r\nb\\u{1b}");
+        assert_eq!(printable_json("\u{9b}ü\n\u{e0041}"), "\\u009bü\n\\udb40\\udc41");
     }
 }

@@ -388,10 +388,11 @@ struct Parsed {
 }
 
 #[derive(Deserialize)]
+#[serde(expecting = "what a tensor has: an object with dtype, shape and data_offsets")]
 struct Raw {
     dtype: String,
     shape: Vec<u64>,
-    data_offsets: (u64, u64),
+    data_offsets: [u64; 2],
 }
 
 impl Raw {
@@ -407,7 +408,7 @@ impl Raw {
         };
         let shape = shape.ok_or_else(|| wrong("has more elements than can be counted".into()))?;
         let needed = size(dtype, &shape).map_err(wrong)?;
-        let (start, end) = self.data_offsets;
+        let [start, end] = self.data_offsets;
         if start > end {
             return Err(wrong(format!("ends at byte {end}, before it begins at {start}")));
         }

@@ -13,7 +13,7 @@ pub mod tensorboard;
 use crate::gather::{NamedRun, damage};
 use exmy::error::{Error, Result};
 use exmy::safetensors::whole::{self, WholeFile};
-use exmy::shown::printable_path;
+use exmy::shown::{printable_json, printable_path};
 use exmy_train::train::probe::{self, Line};
 use exmy_train::train::record::Metrics;
 use serde_json::{Map, Value};
@@ -197,7 +197,7 @@ pub fn to_lines(
                 object.extend(own);
             }
             object.extend(probed.into_iter().map(|(name, value)| (name, value.into())));
-            writeln!(out, "{}", Value::Object(object))?;
+            writeln!(out, "{}", printable_json(&Value::Object(object).to_string()))?;
         }
         done.written += 1;
     }

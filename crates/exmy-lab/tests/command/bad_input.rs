@@ -45,6 +45,7 @@ fn mistakes_are_answered() {
         (&["--data", "short.txt"], &["short.txt", "64"]),
         (&["--data", "odd.bin"], &["odd.bin"]),
         (&["--data", "text.txt", "--set", "model.context=2000"], &["2000"]),
+        (&["--set", "model.context=10000000"], &["model.context = 8 x 10000000", "2^26 tokens"]),
         (&["--recipe", "mxpf8-e4m3"], &["mxpf8-e4m3", "did you mean mxfp8-e4m3"]),
         (&["--recipe", "f32,,bf16"], &["empty name", "single commas"]),
         (&["--recipe", "e8m0"], &["e8m0", "no negative numbers"]),
@@ -155,11 +156,22 @@ fn mistakes_are_answered() {
     refused(root, &["sample", "nothing", "--tokens", "-3"], &["'-3' for '--tokens"]);
     refused(root, &["sample", "text.txt"], &["text.txt"]);
     refused(root, &["trian"], &["trian", "train"]);
-    // However long what was given is, the answer is short.
-    let long = "e4m3fn+".repeat(15_000);
-    let output = exmy(&["train", "--recipe", &long]).current_dir(root).output().unwrap();
-    assert_eq!(output.status.code(), Some(2));
-    assert!(output.stderr.len() < 10_000, "{} bytes", output.stderr.len());
+    // However long what was given is, the answer is short, and has its end.
+    let (recipe, digits) = ("e4m3fn+".repeat(15_000), "9".repeat(100_000));
+    let (word, option) = ("y".repeat(100_000), format!("--{digits}"));
+    for (arguments, part) in [
+        (&["train", "--recipe", &*recipe][..], "e4m3fn"),
+        (&["train", "--steps", &digits], "steps are a whole number"),
+        (&["train", "--lr", &format!("{word},1")], "a rate is a number"),
+        (&["train", &option], "' found"),
+        (&["vectors", &word], "yyy..."),
+        (&[&word], "unrecognized subcommand"),
+    ] {
+        let output = exmy(arguments).current_dir(root).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.len() < 5_000 && said.contains(part), "{} bytes: {said}", said.len());
+    }
 }
 
 /// What has no end, or waits for somebody, is not read: the answer comes at once.
@@ -424,6 +436,13 @@ fn a_level_this_machine_lacks_is_refused_before_anything_is_written() {
     assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
 }
 
+/// Two recipes into one folder.
+fn exmy_both(data: &str, more: &[&str], out: &str) -> Command {
+    let mut command = exmy(&["train", "--data", data, "--quiet", "--threads", "1", "--out", out]);
+    command.args(TINY).args(more).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+}
+
 /// Jobs started at the same time get folders of their own, and one folder has one writer.
 #[test]
 fn processes_do_not_share_folders() {
@@ -448,6 +467,30 @@ fn processes_do_not_share_folders() {
     let loser = outputs.iter().find(|output| !output.status.success()).unwrap();
     assert!(String::from_utf8_lossy(&loser.stderr).contains("already holds a run"));
     assert_same(&expected, &folder.path().join("one"), "one");
+
+    // Two that go on with the same two runs share them, and the last one to end draws the picture.
+    let two = ["--recipe", "f32,bf16", "--set", "train.steps=600"];
+    let both = |out: &str| exmy_both(&data, &two, out).current_dir(&folder).spawn().unwrap();
+    assert!(both("alone").wait().unwrap().success());
+    let mut begun = both("shared");
+    while !folder.path().join("shared").exists() {
+        std::thread::yield_now();
+    }
+    begun.kill().unwrap();
+    begun.wait().unwrap();
+    let resume = || {
+        let mut command = exmy(&["train", "--resume", "shared", "--quiet", "--threads", "1"]);
+        command.current_dir(&folder).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let said = [resume(), resume()].map(|child| {
+        let output = child.wait_with_output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{said}");
+        said
+    });
+    let shared = said.iter().filter(|said| said.contains("another process is at")).count();
+    assert!(shared <= 1, "{said:?}");
+    assert_same(&folder.path().join("alone"), &folder.path().join("shared"), "shared");
 
     let mut long = start(&["--out", "long", "--set", "train.steps=100000"]);
     let metrics = || run_of(&folder.path().join("long"), "f32-s5").join("metrics.jsonl");

@@ -1,10 +1,10 @@
 //! What pages and pictures replace: what is of their own making, and nothing else.
 
-use crate::{TINY, exmy, printed, succeed, text_file};
+use crate::{TINY, exmy, printed, run_of, succeed, text_file};
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -72,6 +72,27 @@ fn only_pages_and_pictures_of_ones_own_are_replaced() {
     // Before anything is read, also where the page is not named.
     write("runs/plot.svg", "mine");
     refused(root, &["plot", "runs", "--what", "nothing"], &["runs/plot.svg is no picture"]);
+    // Nor is what has the name of a picture that a command draws by itself, also behind a link.
+    for link in [false, true] {
+        let picture = root.join("runs/loss.svg");
+        fs::remove_file(&picture).unwrap();
+        match link {
+            false => fs::copy(root.join("mine.svg"), &picture).map(drop).unwrap(),
+            true => std::os::unix::fs::symlink("../mine-2.svg", &picture).unwrap(),
+        }
+        let before = read("runs/loss.svg");
+        let output = exmy(&["train", "--resume", "runs", "-q"]).current_dir(root).output().unwrap();
+        let [seen, said] =
+            [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+        let what = if link { "is a symbolic link" } else { "is no picture of exmy" };
+        assert!(said.contains(&format!("runs/loss.svg {what} and stays as it is")), "{said}");
+        assert!(said.contains("`exmy train --resume` then writes"), "{said}");
+        assert!(seen.contains("gap") && !seen.contains("curves:"), "{seen}");
+        assert_eq!((output.status.code(), read("runs/loss.svg")), (Some(1), before), "{said}");
+    }
+    fs::remove_file(root.join("runs/loss.svg")).unwrap();
+    shown(root, &["train", "--resume", "runs", "-q"]);
+    assert!(read("runs/loss.svg").contains("class=\"exmy\""));
     // A study's page took a night.
     fs::remove_file(root.join("runs/report.html")).unwrap();
     shown(root, &study("BR-3", &["--out", "s", "--report", "runs"]));
@@ -97,14 +118,17 @@ fn names_of_folders_are_shown_and_not_obeyed() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path();
     trained(root);
-    let name = "\u{1b}[31mX\u{202e}\n";
+    let name = "\u{1b}[31mX\u{202e}\u{9b}\n";
     fs::rename(root.join("runs"), root.join(name)).unwrap();
     let resume = ["train", "--resume", name];
     for arguments in [&resume[..], &["report", name], &["plot", name], &["watch", name]] {
         let output = succeed(exmy(arguments).current_dir(root));
         let text = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
         assert!(!text.contains(['\u{1b}', '\u{202e}']), "{arguments:?}: {text:?}");
-        assert!(arguments[0] == "watch" || text.contains("\\u{1b}[31mX\\u{202e}\\n"), "{text}");
+        assert!(
+            arguments[0] == "watch" || text.contains("\\u{1b}[31mX\\u{202e}\\u{9b}\\n"),
+            "{text}"
+        );
     }
     for file in ["report.html", "plot.svg"] {
         let text = fs::read_to_string(root.join(name).join(file)).unwrap();
@@ -112,6 +136,25 @@ fn names_of_folders_are_shown_and_not_obeyed() {
     }
     let seen = printed(root, "watch", &[name]);
     assert!(seen.ends_with("\n1 run: 1 complete\n"), "{seen}");
+    // Also in JSON, which says the same; a comparison is of two.
+    let run = run_of(&root.join(name), "f32-s5");
+    succeed(Command::new("cp").arg("-r").arg(&run).arg(root.join(name).join("copy")));
+    for arguments in [
+        &["ls", name, "--json"][..],
+        &["compare", name, "--json"],
+        &["export", "--jsonl", "-", name],
+    ] {
+        let text = printed(root, arguments[0], &arguments[1..]);
+        assert!(!text.contains(['\u{1b}', '\u{9b}', '\u{202e}']), "{arguments:?}: {text:?}");
+        // What is escaped is what was there.
+        let first = text.split_inclusive('\n').next().unwrap();
+        let whole = if arguments[0] == "export" { first } else { &text };
+        let value: serde_json::Value = serde_json::from_str(whole).unwrap();
+        if arguments[0] != "export" {
+            let path = value["runs"][0]["path"].as_str().unwrap();
+            assert!(path.starts_with(name), "{path:?}");
+        }
+    }
 }
 
 #[test]

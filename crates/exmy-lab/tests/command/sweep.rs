@@ -188,6 +188,17 @@ fn what_is_lost_is_made_again() {
     fs::remove_file(out.join("manifest.json")).unwrap();
     succeed(&mut sweep(&plan, &out, &["--quiet"]));
     assert!(contents(&out) == expected);
+    // What is of another making stays, and the exit code says so.
+    fs::write(out.join("table.txt"), "my notes").unwrap();
+    let output = sweep(&plan, &out, &["--quiet"]).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("table.txt is no table of exmy and stays as it is"), "{said}");
+    assert!(said.contains("`exmy sweep --merge` then writes"), "{said}");
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert_eq!(fs::read(out.join("table.txt")).unwrap(), b"my notes");
+    fs::remove_file(out.join("table.txt")).unwrap();
+    succeed(&mut sweep(&plan, &out, &["--merge"]));
+    assert!(contents(&out) == expected);
     let resume = exmy(&["train", "--resume", out.to_str().unwrap()]).output().unwrap();
     let said = String::from_utf8(resume.stderr).unwrap();
     assert!(said.contains("is the folder of a sweep") && said.contains("exmy sweep"), "{said}");

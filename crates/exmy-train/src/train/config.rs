@@ -411,9 +411,12 @@ impl Config {
         let fits = |count: usize| {
             count.checked_mul(self.model.context()).is_some_and(|n| n <= MOST_TOKENS)
         };
-        if train.batch == 0 || !fits(train.batch) {
-            let hint = "at least 1 sequence, at most 2^26 tokens (train.batch x model.context)";
-            return refuse("train.batch", train.batch.to_string(), hint);
+        if train.batch == 0 {
+            return refuse("train.batch", "0".into(), "at least 1 sequence");
+        }
+        if !fits(train.batch) {
+            let sizes = format!("{} x {}", train.batch, self.model.context());
+            return refuse("train.batch x model.context", sizes, "at most 2^26 tokens a step");
         }
         const MOST_PARAMETERS: u64 = 1 << 33;
         let (parameters, value) = match &self.model {

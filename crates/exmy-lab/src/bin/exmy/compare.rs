@@ -107,10 +107,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
     let is_whole = broken.is_empty() && found.runs.iter().all(|run| run.damage.is_none());
     if arguments.json {
         let left_out: Vec<String> = broken.iter().map(first_line).collect();
-        let text = json!({
+        show::json(&json!({
             "runs": found.runs, "configuration": found.configuration, "left_out": left_out,
-        });
-        show::raw(&format!("{text:#}\n"))?;
+        }))?;
     } else {
         show::result(&text(&found, width()))?;
         broken.iter().for_each(|error| say!("left out: {error}"));

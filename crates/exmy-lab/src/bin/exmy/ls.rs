@@ -74,8 +74,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
     let code = if broken.is_empty() && damaged().count() == 0 { 0 } else { PARTLY };
     if arguments.json {
         let left_out: Vec<String> = broken.iter().map(first_line).collect();
-        let text = json!({ "runs": runs, "left_out": left_out });
-        show::raw(&format!("{text:#}\n"))?;
+        show::json(&json!({ "runs": runs, "left_out": left_out }))?;
         return Ok(code);
     }
     let lines: Vec<Line> = runs.iter().map(line).collect();

@@ -95,19 +95,20 @@ const PARTLY: u8 = 1;
 /// Runs diverged, where that was to be reported.
 const DIVERGED: u8 = 3;
 
-/// The text of a complaint about an argument that is not to reach the terminal as it is.
+/// The text of a complaint about an argument that is not to reach the terminal as it is: it would act on it, or
+/// fill it.
 fn escaped(error: &clap::Error) -> Option<String> {
+    const LONGEST: usize = 200;
     let arguments = std::env::args_os().skip(1).map(|text| text.to_string_lossy().into_owned());
     let parts = arguments.flat_map(|text| match text.split_once('=') {
         Some((name, value)) => vec![name.to_owned(), value.to_owned()],
         None => vec![text],
     });
-    let odd: Vec<String> = parts.filter(|text| printable(text) != *text).collect();
+    let shown = |text: &str| rows::shortened(&printable(text), LONGEST);
+    let odd: Vec<String> = parts.filter(|text| shown(text) != *text).collect();
     let plain = error.use_stderr().then(|| error.render().to_string());
     let text = plain.filter(|_| !odd.is_empty())?;
-    Some(
-        odd.iter().fold(text, |text, odd| text.replace(odd, &printable(odd))).trim_end().to_owned(),
-    )
+    Some(odd.iter().fold(text, |text, odd| text.replace(odd, &shown(odd))).trim_end().to_owned())
 }
 
 /// The arguments; else, when help was shown or the mistake was reported, the exit code.

@@ -101,7 +101,7 @@ pub(crate) fn padded(text: &str, width: usize) -> String {
 }
 
 /// A text of at most so many columns: of a longer one the beginning and the end.
-fn shortened(text: &str, most: usize) -> String {
+pub(crate) fn shortened(text: &str, most: usize) -> String {
     if text.width() <= most {
         return text.to_owned();
     }

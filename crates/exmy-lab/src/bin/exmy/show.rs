@@ -5,9 +5,10 @@
 
 use crate::PARTLY;
 use crate::phase;
+use crate::rows;
 use crate::stop::{Held, Stop};
 use exmy::error::{Error, Result};
-use exmy::shown::{printable, printable_lines, printable_path};
+use exmy::shown::{printable, printable_json, printable_lines, printable_path};
 use exmy_lab::amounts::{duration, thousands};
 use exmy_lab::device::Place;
 use exmy_lab::runner::{Kind, OutFolder};
@@ -30,21 +31,21 @@ use std::time::{Duration, Instant};
 /// Time between lines where there is no terminal.
 const LINE_EVERY: Duration = Duration::from_secs(5);
 
-/// Characters that a line of an error has at most: what is wrong may be a name of any length.
-const LONGEST: usize = 4000;
+/// Columns that a line about the work has at most: what was given, and is repeated in it, may have any length.
+const LONGEST: usize = 2000;
 
-/// Says something about the work, on stderr. Names in it are shown and not obeyed. That nobody reads any
-/// more is no reason to end the work.
+/// Says something about the work, on stderr. Names in it are shown and not obeyed, and long lines lose their
+/// middle. That nobody reads any more is no reason to end the work.
 pub(crate) fn say(text: Arguments<'_>) {
     phase::clear();
-    let _ = writeln!(std::io::stderr(), "{}", printable_lines(&text.to_string()));
+    let text = printable_lines(&text.to_string());
+    let lines: Vec<String> = text.split('\n').map(|line| rows::shortened(line, LONGEST)).collect();
+    let _ = writeln!(std::io::stderr(), "{}", lines.join("\n"));
 }
 
 /// Prints an error the way every command does.
 pub(crate) fn error(error: &Error) {
-    let text = error.to_string();
-    let lines: Vec<String> = text.lines().map(|line| shortened(line, LONGEST)).collect();
-    say!("error: {}", lines.join("\n"));
+    say!("error: {error}");
 }
 
 /// The exit code of a command that left out so many files.
@@ -280,6 +281,14 @@ pub(crate) fn cost(config: &Config, place: &Place) {
 /// If they cannot be written. A reader that has seen enough (`| head`) is no error.
 pub(crate) fn result(text: &str) -> Result<()> {
     raw(&printable_lines(text))
+}
+
+/// Prints a value as JSON. Names in it are shown and not obeyed.
+///
+/// # Errors
+/// As [`result`].
+pub(crate) fn json(value: &serde_json::Value) -> Result<()> {
+    raw(&printable_json(&format!("{value:#}\n")))
 }
 
 /// Prints what is no text for people alone, byte for byte.

@@ -404,10 +404,21 @@ fn train_all(mut out: OutFolder, arguments: &Arguments, stop: &Stop) -> Result<u
     let Collected { outcomes, printed, reading } =
         shown.collected.into_inner().unwrap_or_else(PoisonError::into_inner);
     drop(reading);
-    if let Some(name) = end.left.first().filter(|_| !end.stopped) {
-        let folder = out.path().join(name);
-        return Err(Error::new(format!("{} is being trained", printable_path(&folder)))
-            .hint("another process works on it; wait for it or stop it"));
+    if !end.stopped && !end.left.is_empty() {
+        // Whoever has them may have come to their end meanwhile.
+        let is_open =
+            |name: &&String| !matches!(Folder::new(out.path().join(name)).summary(), Ok(Some(_)));
+        if let Some(name) = end.left.iter().find(is_open) {
+            let folder = printable_path(&out.path().join(name));
+            if outcomes.iter().all(Option::is_none) {
+                return Err(Error::new(format!("{folder} is being trained"))
+                    .hint("another process works on it; wait for it or stop it"));
+            }
+            say!(
+                "share done; another process is at {folder}, and the last to end writes the results"
+            );
+            return Ok(0);
+        }
     }
     let drawing = Phase::begin("drawing the curves", arguments.work.quiet);
     let unwritten = out.conclude()?;
