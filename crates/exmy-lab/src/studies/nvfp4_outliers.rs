@@ -445,7 +445,7 @@ static FLUSHED: Figure = Figure {
     views: &[],
 };
 
-static DEPTH: Figure = Figure {
+pub static DEPTH: Figure = Figure {
     id: "E9",
     title: "outliers gather in the last layers",
     source: "arXiv 2602.02047, by what readers report: outliers accumulate in the last four layers or so",
@@ -520,5 +520,18 @@ const DECAYS: [Level; 3] = [
 ];
 
 /// Those that are judged by a claim.
-pub static CLAIMED: [&Figure; 9] =
-    [&GAP, &TAILS, &SPIKES, &TRAINING, &PARTS, &STOCHASTIC, &BLOCKS, &SWITCH, &FORMATS];
+pub static CLAIMED: [&Figure; 13] = [
+    &GAP,
+    &TAILS,
+    &SPIKES,
+    &GATE,
+    &SOFTMAX,
+    &DEPTH,
+    &ALIGNMENT,
+    &TRAINING,
+    &PARTS,
+    &STOCHASTIC,
+    &BLOCKS,
+    &SWITCH,
+    &FORMATS,
+];

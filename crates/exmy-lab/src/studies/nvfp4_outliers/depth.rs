@@ -86,7 +86,8 @@ pub(super) fn draw(results: &Results<'_>) -> Result<Vec<Part>> {
             let ratios = profiles.iter().map(|one| ratio(one)).collect::<Vec<_>>();
             table.row([measure.name.to_owned(), kind.to_owned(), spread(&ratios)]);
             let at = |layer: usize| mean(&profiles.iter().map(|p| p[layer]).collect::<Vec<_>>());
-            let line = (0..profiles[0].len()).map(|i| (i as f64, at(i).unwrap_or(f64::NAN)));
+            let layers = profiles.first().map_or(0, Vec::len);
+            let line = (0..layers).map(|i| (i as f64, at(i).unwrap_or(f64::NAN)));
             panel = panel.line(Series::new(kind, line));
         }
         figure = figure.panel(panel);

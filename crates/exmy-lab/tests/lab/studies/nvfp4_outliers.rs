@@ -16,7 +16,7 @@ use exmy_lab::measure::{Metric, Results};
 use exmy_lab::run_config::Setting;
 use exmy_lab::scale::Scale;
 use exmy_lab::studies::nvfp4_outliers::recipes::TRAINING;
-use exmy_lab::studies::nvfp4_outliers::{GAP, SPIKES, TAILS};
+use exmy_lab::studies::nvfp4_outliers::{DEPTH, GAP, SPIKES, TAILS};
 
 /// The word where the metrics of grid points are so, by names of their levels and what is measured, and
 /// scatter little between seeds.
@@ -57,6 +57,21 @@ fn gaps_and_probes_reach_each_verdict() {
     };
     assert_eq!((spikes(5.0, 9.0), spikes(2.0, 1.0)), ("reproduced", "contradicted"));
     assert_eq!(spikes(4.2, 1.0), NOT);
+}
+
+/// Each of four ratios must be above 1, and one below is enough for the opposite.
+#[test]
+fn outliers_by_depth_reach_each_verdict() {
+    let of = |other: f64| {
+        word(
+            &DEPTH,
+            |point, name| {
+                if point.has("SA") && name.starts_with("largest") { other } else { 2.0 }
+            },
+        )
+    };
+    let not = "untested at this size";
+    assert_eq!((of(3.0), of(0.5), of(1.0)), ("reproduced", "contradicted", not));
 }
 
 /// What is judged at the paper's size is that choosing once costs little, where that was run.
