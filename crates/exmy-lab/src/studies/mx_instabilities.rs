@@ -76,8 +76,8 @@ pub(crate) const PAPER: Paper = Paper {
 };
 
 /// Figures that are judged by claims.
-pub static CLAIMED: [&Figure; 7] =
-    [&BFLOAT16, &E5M2, &NORMS, &NO_NORMS, &GAPS, &SIMPLIFIED, &VARIATIONS];
+pub static CLAIMED: [&Figure; 8] =
+    [&BFLOAT16, &E5M2, &NORMS, &NO_NORMS, &OWN_SIZE, &GAPS, &SIMPLIFIED, &VARIATIONS];
 
 const BF16: Level = level("bf16", Set::Recipe("mxpaper-bf16"));
 const LOSSES: &str =
