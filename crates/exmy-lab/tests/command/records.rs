@@ -204,3 +204,32 @@ fn folders_of_before_there_were_digests_are_read_with_a_note() {
     let again = begin(root, "again");
     assert_same(&again, &run, "put back");
 }
+
+/// Whoever is at work replaces checkpoints while others look: what was there a moment ago is no damage.
+#[test]
+fn a_checkpoint_that_goes_meanwhile_is_no_damage() {
+    use exmy_train::train::run::{Folder, intact};
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::time::Duration;
+    let folder = tempfile::tempdir().unwrap();
+    let run = Folder::new(begin(folder.path(), "out"));
+    fs::remove_file(run.summary_file()).unwrap();
+    let config = run.config().unwrap();
+    let (done, last) = (AtomicBool::new(false), "checkpoints/step-00000006.safetensors");
+    let (there, away) = (run.path().join(last), folder.path().join("away"));
+    let found = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                fs::rename(&there, &away).unwrap();
+                std::thread::sleep(Duration::from_micros(200));
+                fs::rename(&away, &there).unwrap();
+                std::thread::sleep(Duration::from_micros(20));
+            }
+        });
+        let looks = (0..3000).map(|_| intact::of_run(&run, &config));
+        let found = looks.filter(|found| !matches!(found, Ok(None))).count();
+        done.store(true, Ordering::Relaxed);
+        found
+    });
+    assert_eq!(found, 0);
+}

@@ -28,6 +28,7 @@ mod report;
 mod rows;
 mod sample;
 mod settings;
+mod shortened;
 mod show;
 mod stop;
 mod study;
@@ -43,6 +44,7 @@ use clap::{Parser, Subcommand};
 use exmy::error::Error;
 use exmy::shown::printable;
 use settings::with_threads;
+use shortened::without_middle;
 use std::io::{ErrorKind, Write, stdout};
 use std::process::ExitCode;
 
@@ -104,7 +106,7 @@ fn escaped(error: &clap::Error) -> Option<String> {
         Some((name, value)) => vec![name.to_owned(), value.to_owned()],
         None => vec![text],
     });
-    let shown = |text: &str| rows::shortened(&printable(text), LONGEST);
+    let shown = |text: &str| without_middle(&printable(text), LONGEST);
     let odd: Vec<String> = parts.filter(|text| shown(text) != *text).collect();
     let plain = error.use_stderr().then(|| error.render().to_string());
     let text = plain.filter(|_| !odd.is_empty())?;

@@ -1,6 +1,7 @@
 //! Tables of tensors: their names are long, so a table that does not fit gives each a line of its
 //! own, and each cell where that does not fit either.
 
+use crate::shortened::without_middle;
 use crate::show::TICK;
 use crate::stop::Stop;
 use exmy::safetensors::{Progress, Watch};
@@ -9,7 +10,7 @@ use indicatif::{HumanBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+use unicode_width::UnicodeWidthStr;
 
 /// Time between lines where there is no terminal.
 const LINE_EVERY: Duration = Duration::from_secs(5);
@@ -44,9 +45,9 @@ pub(crate) fn table(
     let heads: Vec<String> = headings[1..].iter().map(|text| (*text).to_owned()).collect();
     let mut rows = vec![(headings[0].to_owned(), heads, "")];
     for Line { name, cells, remark } in lines {
-        let cells = cells.iter().map(|cell| shortened(cell, LONGEST)).collect();
+        let cells = cells.iter().map(|cell| without_middle(cell, LONGEST)).collect();
         let most = width.map_or(LONGEST, |width| width.clamp(12, LONGEST));
-        rows.push((shortened(&printable(name), most), cells, remark));
+        rows.push((without_middle(&printable(name), most), cells, remark));
     }
     let column = |i: usize| {
         let cells = rows.iter().filter_map(|(_, cells, _)| cells.get(i));
@@ -100,25 +101,9 @@ pub(crate) fn padded(text: &str, width: usize) -> String {
     text.to_owned() + &" ".repeat(width.saturating_sub(text.width()))
 }
 
-/// A text of at most so many columns: of a longer one the beginning and the end.
-pub(crate) fn shortened(text: &str, most: usize) -> String {
-    if text.width() <= most {
-        return text.to_owned();
-    }
-    let half = (most - 3) / 2;
-    let fitting = |c: &char, left: &mut usize| {
-        *left = left.checked_sub(c.width().unwrap_or(0))?;
-        Some(*c)
-    };
-    let head = text.chars().scan(half, |left, c| fitting(&c, left));
-    let tail = text.chars().rev().scan(half, |left, c| fitting(&c, left));
-    let (head, tail): (String, Vec<char>) = (head.collect(), tail.collect());
-    head + "..." + &tail.iter().rev().collect::<String>()
-}
-
 /// The name of a tensor in a line of text.
 pub(crate) fn shown(name: &str) -> String {
-    shortened(&printable(name), LONGEST)
+    without_middle(&printable(name), LONGEST)
 }
 
 /// `[768, 3072]`, `[]` for a single number.
@@ -257,7 +242,7 @@ mod tests {
         assert!(last.starts_with(&expected), "{last}");
         assert!(text.lines().all(|line| line.width() < 330));
         assert_eq!(
-            (shortened("abcdef", 6), shortened("abcdefgh", 7)),
+            (without_middle("abcdef", 6), without_middle("abcdefgh", 7)),
             ("abcdef".into(), "ab...gh".into())
         );
     }

@@ -5,7 +5,7 @@
 
 use crate::PARTLY;
 use crate::phase;
-use crate::rows;
+use crate::shortened::without_middle;
 use crate::stop::{Held, Stop};
 use exmy::error::{Error, Result};
 use exmy::shown::{printable, printable_json, printable_lines, printable_path};
@@ -39,7 +39,7 @@ const LONGEST: usize = 2000;
 pub(crate) fn say(text: Arguments<'_>) {
     phase::clear();
     let text = printable_lines(&text.to_string());
-    let lines: Vec<String> = text.split('\n').map(|line| rows::shortened(line, LONGEST)).collect();
+    let lines: Vec<String> = text.split('\n').map(|line| without_middle(line, LONGEST)).collect();
     let _ = writeln!(std::io::stderr(), "{}", lines.join("\n"));
 }
 

@@ -85,7 +85,7 @@ pub fn of_run(folder: &Folder, config: &Config) -> Result<Option<String>> {
         let (Some(step), _) = found else { break };
         found.1 = of_checkpoint(folder, config, step);
         let now = newest()?;
-        if matches!(found.1, Ok(None)) || now == Some(step) {
+        if matches!(found.1, Ok(None)) || found.1.is_ok() && now == Some(step) {
             break;
         }
         found.0 = now;

@@ -36,7 +36,7 @@ fn a_line_that_is_missing_is_noticed() {
     }
     lines.sync().unwrap();
     let error = cut_back(&path, Some(4)).unwrap_err().to_string();
-    assert!(error.contains("ends at step 1, its checkpoint is of step 4"), "{error}");
+    assert!(error.contains("lacks step 2, and a checkpoint is of step 4"), "{error}");
     cut_back(&path, Some(1)).unwrap();
     assert_eq!(read_metrics(&path).unwrap().len(), 2);
 }
