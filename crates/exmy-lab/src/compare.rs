@@ -5,8 +5,8 @@
 //! first one, where there is such a run.
 //!
 //! Runs of one configuration record the same bytes ([`exmy_train::train::run`]), so the first step at which
-//! two records differ is where something else was computed: step 0 or 1 where recipe or weights differ, a
-//! later one where a rule or a branch changed something.
+//! two records differ is where something else was computed. It is step 0 or 1 where recipe or weights differ,
+//! a later one where a rule or a branch changed something.
 
 use crate::gather::{NamedRun, damage};
 use crate::inventory::recent_loss;

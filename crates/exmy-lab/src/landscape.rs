@@ -1,8 +1,8 @@
 //! Loss landscapes: the loss over a plane through a model's weights.
 //!
 //! `L(alpha, beta) = loss(theta + alpha d1 + beta d2)` over two random directions whose every filter has the
-//! length of the weights' own, so that surfaces of differently scaled weights compare: Li, Xu, Taylor,
-//! Studer, Goldstein, "Visualizing the loss landscape of neural nets", arXiv 1712.09913, section 4. A
+//! length of the weights' own, so that surfaces of differently scaled weights compare (Li, Xu, Taylor,
+//! Studer, Goldstein, "Visualizing the loss landscape of neural nets", arXiv 1712.09913, section 4). A
 //! filter is an output row of a matrix, or a token's row of an embedding; gains of norms and biases do
 //! not move. Directions come from a seed and the tensors' names and shapes alone, and are scaled by the
 //! weights they are laid through: the same seed shows checkpoints and number formats from the same side.

@@ -2,8 +2,8 @@
 //!
 //! The records of a run have no clock, so its speed is seen by whoever looks twice. Until then, and for runs
 //! that wait or are not begun, a step is taken to last as long as one of another run with the same model,
-//! batch and recipe: as it was seen, else as `timing.jsonl` has it, else as the mean of all. So the times are
-//! estimates; evaluations are in those that were seen alone.
+//! batch and recipe. That time is what was seen, else what `timing.jsonl` has, else the mean of all. So the
+//! times are estimates; evaluations are in those that were seen alone.
 
 use crate::estimate::kind;
 use crate::gather::{RecordedRun, State};

@@ -1,7 +1,7 @@
 //! Layers as explicit pairs of forward and backward functions.
 //!
-//! A layer here is two functions on slices: the forward writes its output and whatever the backward
-//! needs and cannot cheaply form again (a row's mean, its reciprocal deviation), the backward turns
+//! A layer here is two functions on slices. The forward writes its output and whatever the backward
+//! needs and cannot cheaply form again (a row's mean, its reciprocal deviation). The backward turns
 //! the gradient of the output into gradients of input and parameters. There is no tape and no
 //! tensor type; a model is the list of its calls, read once downwards and once upwards.
 //!
@@ -9,9 +9,9 @@
 //! Gradients of activations are overwritten, gradients of parameters are accumulated, so that
 //! several batches or several uses of one parameter add up.
 //!
-//! The order of every sum is written down and does not depend on the machine: along a row sixteen
-//! lanes, folded by halves ([`real`]); over rows, blocks of a fixed number of rows whose sums are
-//! added in ascending order. Hence the same bits for any number of threads and any
+//! The order of every sum is written down and does not depend on the machine. Along a row there are
+//! sixteen lanes, folded by halves ([`real`]). Over rows there are blocks of a fixed number of rows,
+//! whose sums are added in ascending order. Hence the same bits for any number of threads and any
 //! [`Level`](exmy::simd::Level). Sizes that do not fit each other are a programmer's error and
 //! panic.
 //!

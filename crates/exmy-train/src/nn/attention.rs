@@ -7,9 +7,9 @@
 //! `(tokens, (heads + 2 kv_heads) * head_dim)`.
 //!
 //! Orders of summation, the same for any number of threads and any SIMD level. Every element of
-//! a product is one chain of fused multiply-adds from +0: scores over the head's dimensions,
-//! outputs and dQ over positions `0..=i`, dK and dV over the query heads of the group and within
-//! each over positions `j..`, all ascending. Sums along a row of probabilities run in sixteen
+//! a product is one chain of fused multiply-adds from +0, in ascending order. Scores add over the
+//! head's dimensions, outputs and dQ over positions `0..=i`; dK and dV over the query heads of the
+//! group and within each over positions `j..`. Sums along a row of probabilities run in sixteen
 //! partial sums (position mod 16), folded by halves. A position after the row's own enters no
 //! sum and its memory is not multiplied by anything, so infinities or NaNs there change nothing.
 //!

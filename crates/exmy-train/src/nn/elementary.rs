@@ -2,10 +2,10 @@
 //! everywhere.
 //!
 //! The system's mathematical library differs between platforms and its calls keep a loop from being
-//! vectorized; these are `+ - * /`, `mul_add`, comparisons and integer operations only, so that a
+//! vectorized. These are `+ - * /`, `mul_add`, comparisons and integer operations only, so that a
 //! slice kernel that inlines them gives equal bits at every [`Level`](exmy::simd::Level).
 //! Polynomials are minimax fits (Remez exchange, nodes and equations in f64, the function in 40
-//! decimal digits), coefficients then rounded to f32; what is written as "error" is the weighted
+//! decimal digits), coefficients then rounded to f32. What is written as "error" is the weighted
 //! maximum that Remez reports, before that rounding. Largest distances from the exact value over
 //! *all* 2^32 arguments (against `libm` in f64; ULP of the f32 result):
 //!

@@ -8,10 +8,10 @@
 //! ```
 //!
 //! [`recurrence`] is these two lines and the reference; [`gla`] computes the same in chunks of
-//! sixteen tokens: within a chunk by the triangle of scores `q_i (D_ij ∘ k_j)`, `D_ij` the product of
-//! the decays after j up to i, across chunks by the state. The decays enter as products of numbers
-//! below 1 and never as quotients or as exponentials of sums, so no gate, however closed, overflows:
-//! where `exp(-sum)` of the usual chunked form is infinite, a key has merely decayed to 0.
+//! sixteen tokens. Within a chunk it uses the triangle of scores `q_i (D_ij ∘ k_j)`, with `D_ij` the
+//! product of the decays after j up to i; across chunks it uses the state. The decays enter as products
+//! of numbers below 1 and never as quotients or as exponentials of sums, so no gate overflows, however
+//! closed. Where `exp(-sum)` of the usual chunked form is infinite, a key has merely decayed to 0.
 //!
 //! Both forms add the same products `q D k v`, so they differ by rounding alone: at position t by at
 //! most `2 (2 t + hk + 8) u` times the sum of the magnitudes of these products, `u` half the distance

@@ -11,9 +11,9 @@
 //! p += -(lr / (1 - beta1^t)) m / (sqrt(v) / sqrt(1 - beta2^t) + eps)
 //! ```
 //!
-//! [`Sgd`] is `torch.optim.SGD` without dampening and Nesterov's term, but for the decay, which PyTorch
-//! adds to the gradient and so to the momentum; here it is decoupled (Loshchilov and Hutter's SGDW) as
-//! in `AdamW`, so that one number means one thing whatever the optimizer:
+//! [`Sgd`] is `torch.optim.SGD` without dampening and Nesterov's term, but for the decay. PyTorch adds it
+//! to the gradient and so to the momentum. Here it is decoupled (Loshchilov and Hutter's SGDW) as in
+//! `AdamW`, so that one number means one thing whatever the optimizer:
 //!
 //! ```text
 //! p *= 1 - lr weight_decay                     (where decay applies)

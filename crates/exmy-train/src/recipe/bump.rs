@@ -2,7 +2,7 @@
 //!
 //! Its modification of MX blocks is to raise a block's exponent by one where the largest element would
 //! saturate. The code (Hither1/systems-scaling, `olmo/mx/mx_ops.py`) takes the maximum over the *blocks* of a
-//! row, not within them: position j of every block of the row is bumped if the largest magnitude at that
+//! row, not within them. Position j of every block of the row is bumped if the largest magnitude at that
 //! position, over the row's blocks, is above `max / 2^emax` of its own binade. A bumped element is rounded
 //! with twice its block's scale, its neighbours with the scale itself.
 //!

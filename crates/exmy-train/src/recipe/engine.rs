@@ -25,12 +25,11 @@
 //! A rotation needs whole groups along the sum. Where they do not fill it, both operands are filled up with
 //! zeros, each member for itself, which adds nothing to the product.
 //!
-//! Random bits come from a stream named by (step, layer, operator, product, operand), element = row-major
-//! index in the tensor as it is rounded; `@shared` numbers use the stream of the first product that reads
-//! the operand. An output's stream has the operand 3, a stochastic accumulator's 4 (5 in a
-//! patch's own product); a place's has, after
-//! the layer, 64 plus the place, whether it is a gradient, and how many tensors there were at this place
-//! before.
+//! Random bits come from a stream named by (step, layer, operator, product, operand). The element is the
+//! row-major index in the tensor as it is rounded. `@shared` numbers use the stream of the first product that
+//! reads the operand. An output's stream has the operand 3, a stochastic accumulator's 4 (5 in a patch's own
+//! product). A place's has, after the layer, 64 plus the place, whether it is a gradient, and how many
+//! tensors there were at this place before.
 
 mod image;
 mod images;

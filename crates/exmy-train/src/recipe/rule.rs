@@ -22,11 +22,11 @@
 //!
 //! The value is [`TensorFormat`]; for operations `f32`, `bf16`, `bf16@rna` or `bf16@rtz`; for `sums`
 //! [`Sums`], `fma:bf16` or `hopper:bf16`, or `f32` for the engine's own; for `hcp` a [`Patch`] or `off`.
-//! Later rules override earlier ones. `last15%` are the linear operators of the last max(1, 15 % of all)
-//! blocks, taken from the end (down, up, gate, o, v, k, q) as long as they and the head together have at most
-//! 25 % of the model's linear parameters. `post-qk` are the operators after the meeting of queries and keys
-//! that CHON (arXiv 2602.02047) protects: o and the decay gate in blocks of gated linear attention, v in
-//! others.
+//! Later rules override earlier ones. `last15%` are linear operators of the last max(1, 15 % of all) blocks.
+//! They are taken from the end (down, up, gate, o, v, k, q) as long as they and the head together have at
+//! most 25 % of the model's linear parameters. `post-qk` are the operators after the meeting of queries and
+//! keys that CHON (arXiv 2602.02047) protects: o and the decay gate in blocks of gated linear attention, v
+//! in others.
 
 use std::fmt;
 use std::str::FromStr;

@@ -52,10 +52,10 @@ fn heat(results: &Results<'_>, tails: &[Vec<(GridPoint, f64)>]) -> plot::Figure 
 }
 
 /// Of each grid point whether its f32 run diverged, and its MX runs. If formats do not matter, which of a
-/// grid point's diverged runs is the f32 one is chance: f32 diverges with the share of all, grid point by
-/// grid point, and the number of its divergences has the distribution of such coins together. (The share of
-/// several MX runs is above that of one f32 run more often than below by chance alone, so the signs of their
-/// differences say nothing.)
+/// grid point's diverged runs is the f32 one is chance. Then f32 diverges with the share of all, grid point
+/// by grid point, and the number of its divergences has the distribution of such coins together. (The share
+/// of several MX runs is above that of one f32 run more often than below by chance alone, so the signs of
+/// their differences say nothing.)
 pub fn judge(points: &[(bool, Vec<bool>)], runs: usize) -> Verdict {
     let shares: Vec<f64> = points
         .iter()
