@@ -4,7 +4,6 @@
 //! none; a claim is contradicted where the opposite holds.
 
 mod asks;
-#[doc(hidden)]
 pub mod pooled;
 
 pub(super) use pooled::{Paired, by_seed};

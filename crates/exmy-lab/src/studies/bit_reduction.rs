@@ -1,15 +1,10 @@
 //! "To FP8 and Back Again: Quantifying Reduced Precision Effects on LLM Training Stability" (Lee et al.,
 //! arXiv 2405.18710): mantissa bits are cut off the operands of products until training breaks.
 
-#[doc(hidden)]
 pub mod forecast;
-#[doc(hidden)]
 pub mod lead;
-#[doc(hidden)]
 pub mod margins;
-#[doc(hidden)]
 pub mod products;
-#[doc(hidden)]
 pub mod surface;
 mod variations;
 

@@ -4,23 +4,15 @@
 //! Figures and tables are numbered as in the study; `F-zeta` is its figure of the gradient bias, `Nb-1` and
 //! `Nb-2` come from its published notebook, `Ext` answers what reviewers asked.
 
-#[doc(hidden)]
 pub mod bias;
-#[doc(hidden)]
 pub mod grids;
-#[doc(hidden)]
 pub mod interventions;
-#[doc(hidden)]
 pub mod last_bin;
-#[doc(hidden)]
 pub mod laws;
 mod models;
-#[doc(hidden)]
 pub mod new_seeds;
 mod own_size;
-#[doc(hidden)]
 pub mod pairs;
-#[doc(hidden)]
 pub mod search;
 mod strategies;
 

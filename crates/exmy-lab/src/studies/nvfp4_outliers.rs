@@ -4,27 +4,17 @@
 //! They are about outliers of gated linear attention and of softmax attention, which parts of a recipe these
 //! hurt, and what patching hot channels gives back.
 
-#[doc(hidden)]
 pub mod abilities;
-#[doc(hidden)]
 pub mod depth;
-#[doc(hidden)]
 pub mod flushed;
-#[doc(hidden)]
+mod grids;
 pub mod hot_channels;
-#[doc(hidden)]
 pub mod operators;
-#[doc(hidden)]
 pub mod overhead;
-#[doc(hidden)]
 pub mod patches;
 mod product;
-#[doc(hidden)]
 pub mod recipes;
-#[doc(hidden)]
 pub mod rotations;
-mod runs;
-#[doc(hidden)]
 pub mod weights;
 
 use crate::claim::{Claim, Test, Value};
@@ -34,15 +24,15 @@ use crate::grid::{After, Axis, Grid, Level, Set, level, number};
 use crate::measure::{Metric, Probed, at_the_end, of_inputs, of_parts};
 use crate::view::{Column, Show, Shown, Usual, View, by_point, column, shown};
 use exmy_train::nn::site::{Operand, Operator};
+use grids::{
+    ALIGNED, ATTENTION, BF16, BOTH, CHON, GATES, HEAD_NORM, LONG, MEMORY, NO_NORM, NVFP4, SETUPS,
+    SHORT, SILENT, late,
+};
+pub(crate) use grids::{FROZEN, GLA_BRANCHES, OPERATORS, SA_BRANCHES};
 pub(crate) use recipes::ROTATED;
 use recipes::{
     ABILITIES, BLOCKS, FORMATS, OVERHEAD, PARTS, PATCHES, ROTATIONS, STOCHASTIC, SWITCH, TRAINING,
 };
-use runs::{
-    ALIGNED, ATTENTION, BF16, BOTH, CHON, GATES, HEAD_NORM, LONG, MEMORY, NO_NORM, NVFP4, SETUPS,
-    SHORT, SILENT, late,
-};
-pub(crate) use runs::{FROZEN, GLA_BRANCHES, OPERATORS, SA_BRANCHES};
 
 /// The study.
 pub(crate) const PAPER: Paper = Paper {
@@ -514,9 +504,9 @@ static ALIGNMENT: Figure = Figure {
 };
 
 const DECAYS: [Level; 3] = [
-    number("weight decay 0", 0.0, runs::decay(0)),
-    number("weight decay 0.1", 0.1, runs::decay(1)),
-    number("weight decay 0.3", 0.3, runs::decay(2)),
+    number("weight decay 0", 0.0, grids::decay(0)),
+    number("weight decay 0.1", 0.1, grids::decay(1)),
+    number("weight decay 0.3", 0.3, grids::decay(2)),
 ];
 
 /// Those that are judged by a claim.

@@ -43,7 +43,7 @@ pub static TRAINING: Figure = Figure {
            help here, they do not work.",
     grid: Grid {
         seeds: [1, 3, 1],
-        sets: &[runs::USUAL, runs::PLANTED],
+        sets: &[grids::USUAL, grids::PLANTED],
         axes: &[Axis {
             name: "recipe",
             levels: [&[BF16, UNPATCHED, K32], &[BF16, UNPATCHED, K32], &PATCHED],
