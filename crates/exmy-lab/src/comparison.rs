@@ -152,9 +152,12 @@ pub fn differences(all: &[Curves], noisy: bool) -> Option<Panel> {
     Some(panel.rule(0.0, ""))
 }
 
+/// A name with places and the value of each seed there.
+pub(crate) type BySeed = (String, Vec<(f64, Vec<f64>)>);
+
 /// The panel of the differences of values at places from those of the first name: seed by seed, the mean and
 /// the range of the seeds. `None` where there is nothing to compare.
-pub(crate) fn gaps(all: &[(String, Vec<(f64, Vec<f64>)>)]) -> Option<Panel> {
+pub(crate) fn gaps(all: &[BySeed]) -> Option<Panel> {
     let ((first, base), others) = all.split_first()?;
     let mut panel = Panel::new(Axis::linear(format!("difference from {first}, %")));
     let mut is_empty = true;

@@ -60,10 +60,11 @@ pub(crate) fn with_seeds(
     panel.line(Series::new(name, line).note(note))
 }
 
+/// A name and the points of its line.
+pub type NamedLine = (String, Vec<(f64, f64)>);
+
 /// Of lines that are nowhere farther apart than a line is wide the first, and in words which they are.
-pub fn distinct(
-    all: Vec<(String, Vec<(f64, f64)>)>,
-) -> (Vec<(String, Vec<(f64, f64)>)>, Option<String>) {
+pub fn distinct(all: Vec<NamedLine>) -> (Vec<NamedLine>, Option<String>) {
     let ys = all.iter().flat_map(|(_, points)| points).map(|point| point.1);
     let (low, high) = ys
         .filter(|y| y.is_finite())
@@ -73,7 +74,7 @@ pub fn distinct(
     let coincide = |a: &[(f64, f64)], b: &[(f64, f64)]| {
         a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.0 == b.0 && near(a.1, b.1))
     };
-    let mut groups: Vec<Vec<(String, Vec<(f64, f64)>)>> = Vec::new();
+    let mut groups: Vec<Vec<NamedLine>> = Vec::new();
     for one in all {
         match groups.iter_mut().find(|group| coincide(&group[0].1, &one.1)) {
             Some(group) => group.push(one),

@@ -4,7 +4,7 @@ mod gaps;
 mod probed;
 
 use crate::claim::words;
-use crate::comparison::{self, Curves};
+use crate::comparison::{self, BySeed, Curves};
 use crate::detect::{self, Curve, Nats};
 use crate::finding::{Part, Table};
 use crate::grid::GridPoint;
@@ -170,7 +170,7 @@ impl View {
             None => (0.0, "mean training loss of the last tenth, nats/token".to_owned()),
         };
         // A value of each seed at each place.
-        let mut all: Vec<(String, Vec<(f64, Vec<f64>)>)> = Vec::new();
+        let mut all: Vec<BySeed> = Vec::new();
         for point in results.points.iter().filter(|point| point.0.len() == results.grid.axes.len())
         {
             let Some(level) = point.level(axis) else { continue };
@@ -180,7 +180,7 @@ impl View {
                 None => all.push((name, vec![values])),
             }
         }
-        let means = |(name, points): &(String, Vec<(f64, Vec<f64>)>)| {
+        let means = |(name, points): &BySeed| {
             let of = |(x, values): &(f64, Vec<f64>)| (*x, mean(values).unwrap_or(f64::NAN) - base);
             (name.clone(), points.iter().map(of).collect())
         };

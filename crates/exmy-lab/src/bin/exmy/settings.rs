@@ -9,6 +9,7 @@ use exmy::reserve::reserve;
 use exmy::round::{Overflow, Profile, Rounding, Tininess};
 use exmy::vectors::evaluate::{Evaluator, Settings};
 use exmy::vectors::function::Kind;
+use exmy_lab::amounts::thousands;
 use exmy_lab::device::{Choice, Place};
 use std::cell::RefCell;
 use std::ffi::OsString;
@@ -261,7 +262,7 @@ pub(crate) fn remark_on_function(evaluator: &Evaluator) {
 
 /// `1 bit`, `2 bits`.
 pub(crate) fn counted(count: u64, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+    format!("{} {what}{}", thousands(count), if count == 1 { "" } else { "s" })
 }
 
 /// A reader of the output that has seen enough (`| head`) is no error and ends the command well.

@@ -5,11 +5,12 @@
 
 use crate::PARTLY;
 use crate::phase;
+use crate::settings::counted;
 use crate::shortened::without_middle;
 use crate::stop::{Held, Stop};
 use exmy::error::{Error, Result};
 use exmy::shown::{printable, printable_json, printable_lines, printable_path};
-use exmy_lab::amounts::{duration, thousands};
+use exmy_lab::amounts::{duration, grouped, thousands};
 use exmy_lab::device::Place;
 use exmy_lab::runner::{Kind, OutFolder};
 use exmy_lab::table;
@@ -27,6 +28,7 @@ use std::fmt::Arguments;
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
+use unicode_width::UnicodeWidthStr;
 
 /// Time between lines where there is no terminal.
 const LINE_EVERY: Duration = Duration::from_secs(5);
@@ -67,42 +69,59 @@ pub(crate) fn unchecked(folders: &[Folder]) {
     }
 }
 
+/// A text in lines of at most so many columns, broken between words; all but the first begin with blanks. A
+/// word that is longer has a line of its own.
+pub(crate) fn wrapped(text: &str, columns: usize, indent: usize) -> String {
+    let (mut lines, mut line) = (String::new(), String::new());
+    for word in text.split_inclusive(' ') {
+        let width = line.width() + word.trim_end().width();
+        if width > columns && !line.trim().is_empty() {
+            lines += line.trim_end();
+            lines.push('\n');
+            line = " ".repeat(indent);
+        }
+        line += word;
+    }
+    lines + line.trim_end()
+}
+
 /// What is about to be trained, on what, into where.
 pub(crate) fn header(out: &Path, config: &Config, data: &Dataset, runs: usize) {
+    let width = terminal_size::terminal_size_of(std::io::stderr());
+    let width = width.map_or(usize::MAX, |(width, _)| usize::from(width.0));
+    let line = |head: &str, text: &str| say!("{}", wrapped(&format!("{head:<9}{text}"), width, 9));
     let parameters = thousands(config.model.layout().len() as u64);
-    say!("data     {}", data.description);
+    line("data", &grouped(&data.description).replace('\u{202f}', " "));
     if let Some(reference) = &data.reference {
-        say!(
-            "         its entropy rate {:.4} nats/byte, its -log p on the validation text {:.4}",
-            reference.entropy_rate,
-            reference.validation
+        let text = format!(
+            "its entropy rate {:.4} nats/byte, its -log p on the validation text {:.4}",
+            reference.entropy_rate, reference.validation
         );
+        line("", &text);
     }
-    let model = &config.model;
-    match model {
-        model::Config::Decoder(model) => say!(
-            "model    {} layers, d {}, {} heads, context {}: {parameters} parameters",
-            model.layers,
-            model.d_model,
-            model.heads,
-            model.context
+    let text = match &config.model {
+        model::Config::Decoder(model) => format!(
+            "{} layers, d {}, {} heads, context {}: {parameters} parameters",
+            model.layers, model.d_model, model.heads, model.context
         ),
-        model::Config::Proxy(model) => say!(
-            "model    student of {} blocks, width {}, teacher of {}: {parameters} parameters",
+        model::Config::Proxy(model) => format!(
+            "student of {} blocks, width {}, teacher of {}: {parameters} parameters",
             model.layers,
             model.width,
             model.teacher_depth()
         ),
-    }
+    };
+    line("model", &text);
     let train = &config.train;
-    let plural = if runs == 1 { "run" } else { "runs" };
-    say!(
-        "training {runs} {plural} of {} steps x {} tokens, {}, SIMD {}",
+    let text = format!(
+        "{} of {} steps x {} tokens, {}, SIMD {}",
+        counted(runs as u64, "run"),
         train.steps,
-        thousands((train.batch * model.context()) as u64),
+        thousands((train.batch * config.model.context()) as u64),
         threads(),
         exmy::simd::level()
     );
+    line("training", &text);
     say!("writing  {}", printable_path(out));
 }
 
@@ -402,5 +421,17 @@ pub(crate) fn matching(path: &Path, matching: &Matching) {
         for name in names {
             say!("         {what}: {}", printable(name));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::wrapped;
+
+    #[test]
+    fn lines_break_between_words() {
+        assert_eq!(wrapped("data     a bc def", 13, 9), "data     a bc\n         def");
+        assert_eq!(wrapped("data     abcdefgh i", 12, 9), "data\n         abcdefgh\n         i");
+        assert_eq!(wrapped("  a b", usize::MAX, 9), "  a b");
     }
 }

@@ -3,7 +3,7 @@
 use crate::phase::Phase;
 use crate::provenance::provenance;
 use crate::settings::{Work, counted};
-use crate::show::{self, TICK};
+use crate::show::{self, TICK, wrapped};
 use crate::stop::{Held, Stop};
 use clap::Args;
 use exmy::error::{Error, Result};
@@ -275,9 +275,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
         report::make(paper, &figures, (&setting, &store), &findings, target, &provenance)?;
         drop(writing);
         let mut text = String::new();
+        let width = crate::rows::width().unwrap_or(usize::MAX);
         for (figure, found) in figures.iter().zip(&findings) {
             let (word, reason) = (found.verdict.word(), found.verdict.reason());
-            text += &format!("{:<8} {}: {word}: {reason}\n", figure.id(), figure.title());
+            let line = format!("{:<8} {}: {word}: {reason}", figure.id(), figure.title());
+            text += &(wrapped(&line, width, 9) + "\n");
         }
         show::result(&text)?;
         if !arguments.work.quiet {
