@@ -180,6 +180,8 @@ impl View {
                 None => all.push((name, vec![values])),
             }
         }
+        // Levels may be listed from the highest down, and what is noted of a line is its right end.
+        all.iter_mut().for_each(|(_, points)| points.sort_by(|a, b| a.0.total_cmp(&b.0)));
         let means = |(name, points): &BySeed| {
             let of = |(x, values): &(f64, Vec<f64>)| (*x, mean(values).unwrap_or(f64::NAN) - base);
             (name.clone(), points.iter().map(of).collect())
@@ -226,7 +228,9 @@ fn draw_curves(
         curves.push(Curves::of(&name, seeds.collect(), curves.len()));
         if let (Some(panel), Some((measured, _))) = (probe, also) {
             let values = mean_values(&runs, measured)?;
-            *panel = panel.clone().line(Series::new(&name, values));
+            let last =
+                values.last().map_or_else(String::new, |point| crate::table::number(point.1));
+            *panel = panel.clone().line(Series::new(&name, values).note(last));
         }
     }
     let picture = |(level, curves, losses, probe): (&str, Vec<Curves>, Panel, Option<Panel>)| {
