@@ -228,8 +228,7 @@ fn draw_curves(
         curves.push(Curves::of(&name, seeds.collect(), curves.len()));
         if let (Some(panel), Some((measured, _))) = (probe, also) {
             let values = mean_values(&runs, measured)?;
-            let last =
-                values.last().map_or_else(String::new, |point| crate::table::number(point.1));
+            let last = values.last().map_or_else(String::new, |point| outcome::number(point.1));
             *panel = panel.clone().line(Series::new(&name, values).note(last));
         }
     }
