@@ -5,18 +5,23 @@
 
 #![allow(unsafe_code)]
 
+mod batch;
 pub(crate) mod cuda;
 #[cfg(feature = "emulated")]
 pub(crate) mod emulated;
+mod idle;
 
 use std::any::Any;
 use std::sync::Arc;
 
-use crate::Result;
 use crate::module::Module;
+use crate::{Error, Result};
+
+/// The oldest architecture that the kernels have.
+const OLDEST: (u32, u32) = (8, 0);
 
 /// Blocks and threads of a launch, and the bytes of shared memory that a block asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Grid {
     /// Blocks, in three directions.
     pub blocks: [u32; 3],
@@ -68,6 +73,24 @@ pub struct Properties {
     pub shared: u32,
     /// The driver's version, as CUDA counts: (13, 0).
     pub driver: (u32, u32),
+}
+
+impl Properties {
+    /// Whether the kernels are made for such a device.
+    ///
+    /// # Errors
+    /// [`Error::Architecture`] if they are not.
+    pub(crate) fn has_kernels(&self) -> Result<()> {
+        if self.capability >= OLDEST {
+            return Ok(());
+        }
+        Err(Error::Architecture {
+            what: "the kernels",
+            device: self.name.clone(),
+            found: self.capability,
+            needed: "compute capability 8.0 or higher",
+        })
+    }
 }
 
 /// A matrix as the copying unit of Hopper is to read it: boxes of 128 bytes along its rows, and some rows.

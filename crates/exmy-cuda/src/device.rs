@@ -53,18 +53,21 @@ impl Device {
     #[cfg(feature = "emulated")]
     #[doc(hidden)]
     pub fn emulated(folder: impl Into<std::path::PathBuf>) -> Option<Self> {
-        Self::emulated_with(folder, Emulation::default())
+        Self::emulated_with(folder, Emulation::default())?.ok()
     }
 
     /// The same of another kind, or one that fails.
+    ///
+    /// # Errors
+    /// [`Error::Architecture`], as [`new`](Self::new).
     #[cfg(feature = "emulated")]
     #[doc(hidden)]
     pub fn emulated_with(
         folder: impl Into<std::path::PathBuf>,
         emulation: Emulation,
-    ) -> Option<Self> {
+    ) -> Option<Result<Self>> {
         let backend = crate::backend::emulated::open(folder.into(), emulation)?;
-        Some(Self { backend })
+        Some(backend.properties().has_kernels().map(|()| Self { backend }))
     }
 
     /// Another stream of the same device.

@@ -3,21 +3,20 @@
 
 #![allow(unsafe_code)]
 
-use std::any::Any;
+mod graph;
+mod stream;
+
 use std::collections::HashMap;
-use std::ffi::{CStr, CString, c_int, c_void};
+use std::ffi::{CStr, CString, c_int};
 use std::ptr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cudarc::driver::sys::{self, CUdevice_attribute_enum as Attribute, CUresult};
 
-use super::{Backend, Boxes, Grid, Properties};
+use super::{Backend, Properties};
 use crate::compile::{self, Architecture};
 use crate::module::Module;
 use crate::{Error, Result};
-
-/// The oldest architecture that the kernels have.
-const OLDEST: (u32, u32) = (8, 0);
 
 fn reason(status: CUresult) -> String {
     let mut text = ptr::null();
@@ -63,7 +62,7 @@ pub(crate) fn open(index: usize) -> Result<Arc<dyn Backend>> {
     if index >= count {
         return Err(Error::NoDevice { index, count });
     }
-    Ok(Stream::new(Arc::new(Gpu::open(index)?))?)
+    Ok(stream::Stream::new(Arc::new(Gpu::open(index)?))?)
 }
 
 /// A module's name and a kernel's.
@@ -80,7 +79,11 @@ struct Gpu {
     functions: Mutex<HashMap<Key, (usize, u32)>>,
     /// The kernel that was started last.
     last: Mutex<&'static str>,
+    /// Where `cuMemAllocAsync` takes memory from.
+    pool: sys::CUmemoryPool,
     wait: bool,
+    /// Whether launches are put together and begun as graphs.
+    graphs: bool,
 }
 
 // SAFETY: the driver's handles may be used from any thread that makes the context current, as every call
@@ -125,28 +128,24 @@ impl Gpu {
                 driver: (driver / 1000, driver % 1000 / 10),
             }
         };
-        if properties.capability < OLDEST {
-            return Err(Error::Architecture {
-                what: "the kernels",
-                device: properties.name,
-                found: properties.capability,
-                needed: "compute capability 8.0 or higher",
-            });
-        }
+        properties.has_kernels()?;
+        let mut pool = ptr::null_mut();
         // SAFETY: as above; freed memory stays with the pool of this process, until it is asked for again.
         unsafe {
             let doing = "open a GPU";
             started(doing, sys::cuDevicePrimaryCtxRetain(&mut context, device))?;
             started(doing, sys::cuCtxSetCurrent(context))?;
-            let (mut pool, mut keep) = (ptr::null_mut(), u64::MAX);
+            let mut keep = u64::MAX;
             let threshold = sys::CUmemPool_attribute_enum::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
             started(doing, sys::cuDeviceGetDefaultMemPool(&mut pool, device))?;
             let keep = (&raw mut keep).cast();
             started(doing, sys::cuMemPoolSetAttribute(pool, threshold, keep))?;
         }
-        let wait = std::env::var_os("EXMY_CUDA_WAIT").is_some_and(|x| x == "1");
-        let (modules, functions) = (Mutex::default(), Mutex::default());
-        Ok(Self { device, context, properties, modules, functions, last: Mutex::new("none"), wait })
+        let is = |name, value| std::env::var_os(name).is_some_and(|x| x == value);
+        let wait = is("EXMY_CUDA_WAIT", "1");
+        let graphs = !wait && !is("EXMY_CUDA_GRAPHS", "0");
+        let (modules, functions, last) = (Mutex::default(), Mutex::default(), Mutex::new("none"));
+        Ok(Self { device, context, properties, modules, functions, last, pool, wait, graphs })
     }
 
     /// Makes this device's context the thread's.
@@ -266,239 +265,5 @@ impl Drop for Gpu {
             }
             sys::cuDevicePrimaryCtxRelease_v2(self.device);
         }
-    }
-}
-
-/// One stream, and the event by which others wait for it.
-struct Stream {
-    gpu: Arc<Gpu>,
-    stream: sys::CUstream,
-    reached: sys::CUevent,
-}
-
-// SAFETY: as for the device; the event is recorded and waited for under the driver's own locks.
-unsafe impl Send for Stream {}
-// SAFETY: as above.
-unsafe impl Sync for Stream {}
-
-impl Stream {
-    fn new(gpu: Arc<Gpu>) -> Result<Arc<Self>> {
-        gpu.enter()?;
-        let (mut stream, mut reached) = (ptr::null_mut(), ptr::null_mut());
-        // Not ordered with the default stream, which nothing here uses; an event without a clock.
-        let (own, untimed) = (
-            sys::CUstream_flags_enum::CU_STREAM_NON_BLOCKING as u32,
-            sys::CUevent_flags_enum::CU_EVENT_DISABLE_TIMING as u32,
-        );
-        // SAFETY: the context is current, and the handles are written to variables of their types.
-        unsafe {
-            gpu.check(sys::cuStreamCreate(&mut stream, own))?;
-            gpu.check(sys::cuEventCreate(&mut reached, untimed))?;
-        }
-        Ok(Arc::new(Self { gpu, stream, reached }))
-    }
-}
-
-impl Drop for Stream {
-    fn drop(&mut self) {
-        // SAFETY: the handles are this value's own. Destroying a stream lets what was asked of it be done
-        // first.
-        unsafe {
-            sys::cuCtxSetCurrent(self.gpu.context);
-            sys::cuEventDestroy_v2(self.reached);
-            sys::cuStreamDestroy_v2(self.stream);
-        }
-    }
-}
-
-impl Backend for Stream {
-    fn properties(&self) -> &Properties {
-        &self.gpu.properties
-    }
-
-    fn fork(&self) -> Result<Arc<dyn Backend>> {
-        Ok(Self::new(self.gpu.clone())?)
-    }
-
-    fn same_device(&self, other: &dyn Backend) -> bool {
-        other
-            .as_any()
-            .downcast_ref::<Self>()
-            .is_some_and(|other| Arc::ptr_eq(&self.gpu, &other.gpu))
-    }
-
-    fn wait_for(&self, other: &dyn Backend) -> Result<()> {
-        let Some(other) = other.as_any().downcast_ref::<Self>() else {
-            return Err(Error::OtherDevice { what: "an order between streams" });
-        };
-        self.gpu.enter()?;
-        // SAFETY: both handles are alive. A later record of the event does not move what was waited for.
-        unsafe {
-            self.gpu.check(sys::cuEventRecord(other.reached, other.stream))?;
-            self.gpu.check(sys::cuStreamWaitEvent(self.stream, other.reached, 0))
-        }
-    }
-
-    fn alloc(&self, bytes: usize) -> Result<u64> {
-        self.gpu.enter()?;
-        let mut address = 0;
-        // SAFETY: the stream is alive, and the address is written to a variable of its type.
-        match unsafe { sys::cuMemAllocAsync(&mut address, bytes, self.stream) } {
-            CUresult::CUDA_ERROR_OUT_OF_MEMORY => {
-                let total = self.gpu.properties.memory;
-                Err(Error::Memory { asked: bytes, free: self.free_memory()?, total })
-            }
-            status => self.gpu.check(status).map(|()| address),
-        }
-    }
-
-    fn free(&self, address: u64, _: usize) {
-        // SAFETY: the address came from `alloc` and is freed once. A failure is one of the device, which the
-        // next call reports.
-        unsafe {
-            sys::cuCtxSetCurrent(self.gpu.context);
-            sys::cuMemFreeAsync(address, self.stream);
-        }
-    }
-
-    fn upload(&self, to: u64, from: &[u8]) -> Result<()> {
-        self.gpu.enter()?;
-        // SAFETY: the caller's buffer has room at `to`. The driver copies pageable memory before it returns.
-        self.gpu.check(unsafe {
-            sys::cuMemcpyHtoDAsync_v2(to, from.as_ptr().cast(), from.len(), self.stream)
-        })
-    }
-
-    fn download(&self, to: &mut [u8], from: u64) -> Result<()> {
-        self.gpu.enter()?;
-        // SAFETY: the caller's buffer has as many bytes at `from`; `to` is borrowed until the stream is
-        // through.
-        unsafe {
-            let copied =
-                sys::cuMemcpyDtoHAsync_v2(to.as_mut_ptr().cast(), from, to.len(), self.stream);
-            let done = sys::cuStreamSynchronize(self.stream);
-            self.gpu.check(copied)?;
-            self.gpu.check(done)
-        }
-    }
-
-    fn copy(&self, to: u64, from: u64, bytes: usize) -> Result<()> {
-        self.gpu.enter()?;
-        // SAFETY: the caller's buffers have as many bytes.
-        self.gpu.check(unsafe { sys::cuMemcpyDtoDAsync_v2(to, from, bytes, self.stream) })
-    }
-
-    fn fill(&self, to: u64, byte: u8, bytes: usize) -> Result<()> {
-        self.gpu.enter()?;
-        // SAFETY: the caller's buffer has as many bytes.
-        self.gpu.check(unsafe { sys::cuMemsetD8Async(to, byte, bytes, self.stream) })
-    }
-
-    fn ready(&self, modules: &[&'static Module]) -> Result<()> {
-        self.gpu.enter()?;
-        self.gpu.ready(modules)
-    }
-
-    fn prepare(&self, module: &'static Module, name: &'static str) -> Result<()> {
-        self.gpu.enter()?;
-        self.gpu.function(module, name, 0).map(drop)
-    }
-
-    unsafe fn launch(
-        &self,
-        module: &'static Module,
-        name: &'static str,
-        grid: Grid,
-        args: &[&[u8]],
-    ) -> Result<()> {
-        self.gpu.enter()?;
-        let function = self.gpu.function(module, name, grid.shared)?;
-        *locked(&self.gpu.last) = name;
-        let mut pointers: Vec<*mut c_void> =
-            args.iter().map(|arg| arg.as_ptr().cast_mut().cast()).collect();
-        let [x, y, z] = grid.blocks;
-        // SAFETY: the caller's promise; the driver copies the parameters before it returns.
-        self.gpu.check(unsafe {
-            sys::cuLaunchKernel(
-                function,
-                x,
-                y,
-                z,
-                grid.threads,
-                1,
-                1,
-                grid.shared,
-                self.stream,
-                pointers.as_mut_ptr(),
-                ptr::null_mut(),
-            )
-        })?;
-        if self.gpu.wait { self.synchronize() } else { Ok(()) }
-    }
-
-    fn tensor_map(&self, of: Boxes) -> Result<[u64; 16]> {
-        self.gpu.enter()?;
-        let mut map = sys::CUtensorMap { opaque: [0; 16] };
-        let sizes = [of.cols as u64, of.rows as u64];
-        let (pitches, boxes) = ([of.pitch as u64], [(128 / of.size) as u32, of.tall]);
-        let kind = match of.size {
-            1 => sys::CUtensorMapDataType_enum::CU_TENSOR_MAP_DATA_TYPE_UINT8,
-            _ => sys::CUtensorMapDataType_enum::CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
-        };
-        // SAFETY: all arrays have the lengths that a matrix has; the driver checks their values.
-        self.gpu.check(unsafe {
-            sys::cuTensorMapEncodeTiled(
-                &mut map,
-                kind,
-                2,
-                of.address as *mut c_void,
-                sizes.as_ptr(),
-                pitches.as_ptr(),
-                boxes.as_ptr(),
-                [1, 1].as_ptr(),
-                sys::CUtensorMapInterleave_enum::CU_TENSOR_MAP_INTERLEAVE_NONE,
-                sys::CUtensorMapSwizzle_enum::CU_TENSOR_MAP_SWIZZLE_128B,
-                sys::CUtensorMapL2promotion_enum::CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-                sys::CUtensorMapFloatOOBfill_enum::CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
-            )
-        })?;
-        Ok(map.opaque)
-    }
-
-    fn synchronize(&self) -> Result<()> {
-        self.gpu.enter()?;
-        // SAFETY: the stream is alive.
-        self.gpu.check(unsafe { sys::cuStreamSynchronize(self.stream) })
-    }
-
-    fn time(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<f32> {
-        self.gpu.enter()?;
-        let (mut start, mut end, mut milliseconds) = (ptr::null_mut(), ptr::null_mut(), 0.0);
-        // SAFETY: events are created, recorded and destroyed here, the first before the second.
-        unsafe {
-            self.gpu.check(sys::cuEventCreate(&mut start, 0))?;
-            self.gpu.check(sys::cuEventCreate(&mut end, 0))?;
-            self.gpu.check(sys::cuEventRecord(start, self.stream))?;
-            let worked = work();
-            self.gpu.check(sys::cuEventRecord(end, self.stream))?;
-            self.gpu.check(sys::cuEventSynchronize(end))?;
-            let timed = self.gpu.check(sys::cuEventElapsedTime(&mut milliseconds, start, end));
-            sys::cuEventDestroy_v2(start);
-            sys::cuEventDestroy_v2(end);
-            worked.and(timed)?;
-        }
-        Ok(milliseconds)
-    }
-
-    fn free_memory(&self) -> Result<usize> {
-        self.gpu.enter()?;
-        let (mut free, mut total) = (0, 0);
-        // SAFETY: the context is current.
-        self.gpu.check(unsafe { sys::cuMemGetInfo_v2(&mut free, &mut total) })?;
-        Ok(free)
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }

@@ -54,7 +54,7 @@ fn bytes(folder: &Path) -> [Vec<u8>; 2] {
 
 fn emulated(fails: Option<(u64, Error)>, memory: usize) -> Option<Device> {
     let emulation = Emulation { fails, memory, ..Emulation::default() };
-    Device::emulated_with(env!("CARGO_TARGET_TMPDIR"), emulation)
+    Device::emulated_with(env!("CARGO_TARGET_TMPDIR"), emulation).map(Result::unwrap)
 }
 
 #[test]

@@ -59,6 +59,7 @@ fn what_is_not_there_is_refused() {
 fn tensor_cores_are_asked_for_by_name() {
     let older = Emulation { capability: (8, 0), ..Emulation::default() };
     let Some(device) = Device::emulated_with(env!("CARGO_TARGET_TMPDIR"), older) else { return };
+    let device = device.unwrap();
     let x = device.zeros::<exmy::minifloat::Bf16>(16).unwrap();
     let x = Matrix::from(View::new(&x, 4, 4).unwrap());
     let mut c = device.zeros::<f32>(16).unwrap();

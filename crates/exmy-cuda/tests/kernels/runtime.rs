@@ -4,7 +4,7 @@
 
 use exmy_cuda::launch::Launch;
 use exmy_cuda::module::BASIC;
-use exmy_cuda::{Device, Error, Grid};
+use exmy_cuda::{Device, Emulation, Error, Grid};
 
 use super::device;
 
@@ -72,6 +72,25 @@ fn streams_of_a_device_share_its_memory() {
     let strange = Device::emulated(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let mut far = strange.zeros::<f32>(2).unwrap();
     assert_eq!(far.copy_from(&a), Err(Error::OtherDevice { what: "a copy on the device" }));
+}
+
+#[test]
+fn a_gpu_that_is_too_old_is_refused_in_one_line() {
+    let opened = |capability| {
+        let emulation = Emulation { capability, ..Emulation::default() };
+        Device::emulated_with(env!("CARGO_TARGET_TMPDIR"), emulation)
+    };
+    for capability in [(7, 5), (6, 1)] {
+        let Some(device) = opened(capability) else { return };
+        let error = device.unwrap_err();
+        let Error::Architecture { found, .. } = error else { panic!("{error}") };
+        assert_eq!(found, capability);
+        let (major, minor) = capability;
+        let text =
+            format!("the kernels: compute capability 8.0 or higher; emulated is {major}.{minor}");
+        assert_eq!(error.to_string(), text);
+    }
+    assert!(opened((8, 0)).is_none_or(|device| device.is_ok()));
 }
 
 #[test]
