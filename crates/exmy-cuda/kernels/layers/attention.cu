@@ -29,14 +29,11 @@ DEVICE void scores_of(
         b + batch * b_batch + head / (s.heads / s.kv_heads) * hd, b_row, j0, n, 0, hd, hd, 1.0f,
         [](u32, u32) { return true; }, [](u32) { return true; }
     );
-    out += (u64)blockIdx.x * n * s.row;
-    product.each([&](u32 r, u32 c, float& sum) {
-        u32 i = i0 + r, j = j0 + c;
-        if (i < n && j <= i) out[(u64)i * s.row + j] = sum;
-    });
+    out += (u64)blockIdx.x * n * s.row + (u64)i0 * s.row + j0;
+    product.template move<true>(out, s.row, n - i0, [&](u32 r) { return i0 + r + 1 - j0; });
 }
 
-KERNEL(256) scores_wide(
+KERNEL_RESIDENT(256, 2) scores_wide(
     const float* a, u64 a_batch, u32 a_row, const float* b, u64 b_batch, u32 b_row, float* out, Heads s
 ) {
     scores_of<128, 8>(a, a_batch, a_row, b, b_batch, b_row, out, s);
@@ -52,37 +49,32 @@ EXPORT(scores_small)
 
 // Row i of `out` is the sum over j up to i of p[i][j] x[j], on top of what is there if `add`. Block x is a
 // (sequence, head), y a tile of rows (the longest first), z one of columns.
-template <int BM, int TM>
+template <int BM, int TM, int TN>
 DEVICE void lower_of(
     const float* p, const float* x, u64 x_batch, u32 x_row, float* out, u64 out_batch, u32 out_row, Heads s,
     float scale, u32 add
 ) {
     u32 batch = blockIdx.x / s.heads, head = blockIdx.x % s.heads, hd = s.head_dim, n = s.sequence;
     u32 i0 = (gridDim.y - 1 - blockIdx.y) * BM, c0 = blockIdx.z * 64, end = i0 + BM < n ? i0 + BM : n;
-    out += batch * out_batch + head * hd;
-    Tile<BM, 64, TM, 4> product;
+    out += batch * out_batch + head * hd + (u64)i0 * out_row + c0;
+    auto cols = [&](u32) { return hd - c0; };
+    Tile<BM, 64, TM, TN> product;
     product.clear();
-    if (add) {
-        product.each([&](u32 r, u32 c, float& sum) {
-            if (i0 + r < n && c0 + c < hd) sum = out[(u64)(i0 + r) * out_row + c0 + c];
-        });
-    }
+    if (add) product.template move<false>(out, out_row, n - i0, cols);
     product.template chain<false, false>(
         p + (u64)blockIdx.x * n * s.row, s.row, i0, n,
         x + batch * x_batch + head / (s.heads / s.kv_heads) * hd, x_row, c0, hd, 0, end, n, scale,
         [](u32 i, u32 j) { return j <= i; }, [&](u32 k0) { return k0 + DEPTH - 1 <= i0; }
     );
-    product.each([&](u32 r, u32 c, float& sum) {
-        if (i0 + r < n && c0 + c < hd) out[(u64)(i0 + r) * out_row + c0 + c] = sum;
-    });
+    product.template move<true>(out, out_row, n - i0, cols);
 }
 
-KERNEL(256) lower_wide(
+KERNEL_RESIDENT(128, 4) lower_wide(
     const float* p, const float* x, u64 x_batch, u32 x_row, float* out, u64 out_batch, u32 out_row, Heads
     s, float scale,
     u32 add
 ) {
-    lower_of<128, 8>(p, x, x_batch, x_row, out, out_batch, out_row, s, scale, add);
+    lower_of<128, 8, 8>(p, x, x_batch, x_row, out, out_batch, out_row, s, scale, add);
 }
 EXPORT(lower_wide)
 
@@ -91,27 +83,24 @@ KERNEL(256) lower_small(
     s, float scale,
     u32 add
 ) {
-    lower_of<64, 4>(p, x, x_batch, x_row, out, out_batch, out_row, s, scale, add);
+    lower_of<64, 4, 4>(p, x, x_batch, x_row, out, out_batch, out_row, s, scale, add);
 }
 EXPORT(lower_small)
 
 // Row j of `out` is the sum over the query heads that share a key head, and within each over i from j on, of
 // p[i][j] x[i]. Block x is a (sequence, key head).
-template <int BM, int TM>
+template <int BM, int TM, int TN>
 DEVICE void transposed_of(
     const float* p, const float* x, u64 x_batch, u32 x_row, float* out, u64 out_batch, u32 out_row, Heads s,
     float scale, u32 add
 ) {
     u32 batch = blockIdx.x / s.kv_heads, kv = blockIdx.x % s.kv_heads, hd = s.head_dim, n = s.sequence;
     u32 group = s.heads / s.kv_heads, j0 = blockIdx.y * BM, c0 = blockIdx.z * 64;
-    out += batch * out_batch + kv * hd;
-    Tile<BM, 64, TM, 4> product;
+    out += batch * out_batch + kv * hd + (u64)j0 * out_row + c0;
+    auto cols = [&](u32) { return hd - c0; };
+    Tile<BM, 64, TM, TN> product;
     product.clear();
-    if (add) {
-        product.each([&](u32 r, u32 c, float& sum) {
-            if (j0 + r < n && c0 + c < hd) sum = out[(u64)(j0 + r) * out_row + c0 + c];
-        });
-    }
+    if (add) product.template move<false>(out, out_row, n - j0, cols);
     for (u32 head = kv * group; head < (kv + 1) * group; head++) {
         product.template chain<true, false>(
             p + (u64)(batch * s.heads + head) * n * s.row, s.row, j0, n, x + batch * x_batch + head * hd,
@@ -119,17 +108,15 @@ DEVICE void transposed_of(
             [&](u32 k0) { return k0 >= j0 + BM - 1; }
         );
     }
-    product.each([&](u32 r, u32 c, float& sum) {
-        if (j0 + r < n && c0 + c < hd) out[(u64)(j0 + r) * out_row + c0 + c] = sum;
-    });
+    product.template move<true>(out, out_row, n - j0, cols);
 }
 
-KERNEL(256) transposed_wide(
+KERNEL_RESIDENT(128, 4) transposed_wide(
     const float* p, const float* x, u64 x_batch, u32 x_row, float* out, u64 out_batch, u32 out_row, Heads
     s, float scale,
     u32 add
 ) {
-    transposed_of<128, 8>(p, x, x_batch, x_row, out, out_batch, out_row, s, scale, add);
+    transposed_of<128, 8, 8>(p, x, x_batch, x_row, out, out_batch, out_row, s, scale, add);
 }
 EXPORT(transposed_wide)
 
@@ -138,84 +125,67 @@ KERNEL(256) transposed_small(
     s, float scale,
     u32 add
 ) {
-    transposed_of<64, 4>(p, x, x_batch, x_row, out, out_batch, out_row, s, scale, add);
+    transposed_of<64, 4, 4>(p, x, x_batch, x_row, out, out_batch, out_row, s, scale, add);
 }
 EXPORT(transposed_small)
 
-// Scores into probabilities, half a warp a row, a lane with up to N of its numbers in registers; N 0: any
-// number, by way of memory. Positions behind the row's own become 0.
-template <int N> DEVICE void softmax_of(float* p, u64 rows, u32 n, u32 row, float scale) {
-    u64 r = thread_index() / LANES;
-    bool there = r < rows;
-    u32 seen = there ? (u32)(r % n) + 1 : 0, end = (seen + LANES - 1) / LANES * LANES, lane = lane_of_row();
-    p += r * row;
-    float most = -infinity(), total = 0.0f, held[N ? N : 1];
-    if (N) {
-        EACH_ROUND
-        for (int k = 0; k < N; k++) {
-            u32 j = k * LANES + lane;
-            held[k] = j < seen ? p[j] : 0.0f;
-        }
-        EACH_ROUND
-        for (int k = 0; k < N; k++) {
-            held[k] = held[k] * scale;
-            if (k * LANES + lane < seen) most = held[k] > most ? held[k] : most;
-        }
-    } else {
-#pragma unroll 8
-        for (u32 j = lane; j < seen; j += LANES) {
-            float s = p[j] * scale;
-            most = s > most ? s : most;
-        }
-    }
+// Scores into probabilities, half a warp a row, which passes the numbers of a lane through `to` and `from`:
+// memory for any row, shared memory for shorter ones. Positions behind the row's own become 0 up to
+// a whole number of lanes; what is further behind stays as it is.
+template <class To, class From>
+DEVICE void softmax_by(float* p, u32 seen, u32 end, float scale, To to, From from) {
+    u32 lane = lane_of_row();
+    float most = -infinity(), total = 0.0f;
+    each_of<16, u32>(lane, seen, LANES, [&](u32 j) { return p[j] * scale; }, [&](u32 j, float s) {
+        to(j, s);
+        most = s > most ? s : most;
+    });
     EACH_ROUND
     for (int half = LANES / 2; half > 0; half /= 2) {
         float other = __shfl_down_sync(ALL_LANES, most, half, LANES);
         most = other > most ? other : most;
     }
     most = __shfl_sync(ALL_LANES, most, 0, LANES);
-    if (N) {
-        EACH_ROUND
-        for (int k = 0; k < N; k++) {
-            bool in = k * LANES + lane < seen;
-            held[k] = in ? exp_of(held[k] - most) : 0.0f;
-            total = in ? total + held[k] : total;
-        }
-    } else {
-#pragma unroll 8
-        for (u32 j = lane; j < seen; j += LANES) {
-            float e = exp_of(p[j] * scale - most);
-            p[j] = e;
-            total = total + e;
-        }
-    }
+    each_of<8, u32>(lane, seen, LANES, [&](u32 j) { return exp_of(from(j) - most); }, [&](u32 j, float e) {
+        to(j, e);
+        total = total + e;
+    });
     float inverse = 1.0f / fold_sum(total);
-    if (N) {
-        EACH_ROUND
-        for (int k = 0; k < N; k++) {
-            u32 j = k * LANES + lane;
-            if (there && j < row) p[j] = j < end ? held[k] * inverse : 0.0f;
-        }
-    } else {
-#pragma unroll 4
-        for (u32 j = lane; there && j < row; j += LANES) {
-            p[j] = j < end ? (j < seen ? p[j] : 0.0f) * inverse : 0.0f;
-        }
-    }
+    auto share = [&](u32 j) { return (j < seen ? from(j) : 0.0f) * inverse; };
+    each_of<8, u32>(lane, end, LANES, share, [&](u32 j, float share) { p[j] = share; });
+}
+
+// The positions of a row, and as many as whole lanes have.
+DEVICE u32 seen_of(u64 r, u64 rows, u32 n, u32& end) {
+    u32 seen = r < rows ? (u32)(r % n) + 1 : 0;
+    end = (seen + LANES - 1) / LANES * LANES;
+    return seen;
+}
+
+// Rows of up to N numbers, in shared memory; a row is sixteen banks off the one before.
+template <int N> DEVICE void softmax_of(float* p, u64 rows, u32 n, u32 row, float scale) {
+    SHARED float held[128 / LANES][N + LANES];
+    u64 r = thread_index() / LANES;
+    u32 end, seen = seen_of(r, rows, n, end);
+    float* own = held[threadIdx.x / LANES];
+    softmax_by(p + r * row, seen, end, scale, [&](u32 j, float x) { own[j] = x; }, [&](u32 j) { return own[j]; });
 }
 
 KERNEL(128) softmax_256(float* p, u64 rows, u32 n, u32 row, float scale) {
-    softmax_of<16>(p, rows, n, row, scale);
+    softmax_of<256>(p, rows, n, row, scale);
 }
 EXPORT(softmax_256)
 
 KERNEL(128) softmax_1024(float* p, u64 rows, u32 n, u32 row, float scale) {
-    softmax_of<64>(p, rows, n, row, scale);
+    softmax_of<1024>(p, rows, n, row, scale);
 }
 EXPORT(softmax_1024)
 
 KERNEL(128) softmax_any(float* p, u64 rows, u32 n, u32 row, float scale) {
-    softmax_of<0>(p, rows, n, row, scale);
+    u64 r = thread_index() / LANES;
+    u32 end, seen = seen_of(r, rows, n, end);
+    p += r * row;
+    softmax_by(p, seen, end, scale, [&](u32 j, float x) { p[j] = x; }, [&](u32 j) { return p[j]; });
 }
 EXPORT(softmax_any)
 
@@ -239,8 +209,8 @@ template <int N> DEVICE void backward_of(const float* p, float* d, u64 rows, u32
             if (k * LANES < end) sum = fma_rn(ps[k], ds[k], sum);
         }
     } else {
-#pragma unroll 4
-        for (u32 j = lane; j < end; j += LANES) sum = fma_rn(p[j], j < seen ? d[j] : 0.0f, sum);
+        auto both = [&](u32 j) { return make_float2(p[j], j < seen ? d[j] : 0.0f); };
+        each_of<8, u32>(lane, end, LANES, both, [&](u32, float2 of) { sum = fma_rn(of.x, of.y, sum); });
     }
     float mean = fold_sum(sum);
     if (N) {
@@ -250,7 +220,8 @@ template <int N> DEVICE void backward_of(const float* p, float* d, u64 rows, u32
             if (j < end) d[j] = ps[k] * (ds[k] - mean) * scale;
         }
     } else {
-        row_each(end, [&](u32 j) { d[j] = p[j] * ((j < seen ? d[j] : 0.0f) - mean) * scale; });
+        auto of = [&](u32 j) { return p[j] * ((j < seen ? d[j] : 0.0f) - mean) * scale; };
+        row_each(end, of, [&](u32 j, float x) { d[j] = x; });
     }
 }
 
@@ -332,6 +303,7 @@ KERNEL(128) split_softmax_backward(const float* p, float* d, u64 rows, u32 n, u3
     p += r * row;
     d += r * row;
     float mean = row_sum(seen, [&](u32 j) { return p[j] * d[j]; });
-    row_each(seen, [&](u32 j) { d[j] = p[j] * (d[j] - mean); });
+    auto of = [&](u32 j) { return p[j] * (d[j] - mean); };
+    row_each(seen, of, [&](u32 j, float x) { d[j] = x; });
 }
 EXPORT(split_softmax_backward)

@@ -4,49 +4,60 @@
 #include "layers/real.cuh"
 #include "random.cuh"
 
-// Elements of a launch, and rows by warps.
-#define EACH(i, count) _Pragma("unroll 4") for (u64 i = thread_index(); i < (count); i += thread_count())
+// value = get(i), then put(i, value): of the elements of a launch, and of the columns of a warp's row. Some are
+// fetched together, in place or not.
+template <class Get, class Put> DEVICE void each(u64 count, Get get, Put put) {
+    each_of<4, u64>(thread_index(), count, thread_count(), get, put);
+}
+template <class Get, class Put> DEVICE void each_column(u32 width, Get get, Put put) {
+    each_of<4, u32>(threadIdx.x % 32, width, 32, get, put);
+}
 #define EACH_ROW(row, rows) for (u64 row = thread_index() / 32; row < (rows); row += thread_count() / 32)
-#define EACH_COLUMN(c, width) _Pragma("unroll 4") for (u32 c = threadIdx.x % 32; c < (width); c += 32)
+
+struct Three32 {
+    float x, y, z;
+};
 
 KERNEL(256) fill(float* x, u64 count, float value) {
-    EACH(i, count) x[i] = value;
+    each(count, [&](u64) { return value; }, [&](u64 i, float v) { x[i] = v; });
 }
 EXPORT(fill)
 
 KERNEL(256) copy(const float* from, float* to, u64 count) {
-    EACH(i, count) to[i] = from[i];
+    each(count, [&](u64 i) { return from[i]; }, [&](u64 i, float v) { to[i] = v; });
 }
 EXPORT(copy)
 
 KERNEL(256) fill_rows(float* x, u64 rows, u32 cols, u64 stride, float value) {
     EACH_ROW(row, rows)
-        EACH_COLUMN(c, cols) x[row * stride + c] = value;
+        each_column(cols, [&](u32) { return value; }, [&](u32 c, float v) { x[row * stride + c] = v; });
 }
 EXPORT(fill_rows)
 
 KERNEL(256) copy_rows(const float* from, u64 from_stride, float* to, u64 rows, u32 cols, u64 to_stride) {
-    EACH_ROW(row, rows)
-        EACH_COLUMN(c, cols) to[row * to_stride + c] = from[row * from_stride + c];
+    EACH_ROW(row, rows) {
+        const float* of = from + row * from_stride;
+        each_column(cols, [&](u32 c) { return of[c]; }, [&](u32 c, float v) { to[row * to_stride + c] = v; });
+    }
 }
 EXPORT(copy_rows)
 
 KERNEL(256) add_assign(float* y, const float* x, u64 count) {
-    EACH(i, count) y[i] = y[i] + x[i];
+    each(count, [&](u64 i) { return y[i] + x[i]; }, [&](u64 i, float v) { y[i] = v; });
 }
 EXPORT(add_assign)
 
 KERNEL(256) round_all(float* x, u64 count, Step step) {
-    EACH(i, count) x[i] = step_of(step, x[i]);
+    each(count, [&](u64 i) { return step_of(step, x[i]); }, [&](u64 i, float v) { x[i] = v; });
 }
 EXPORT(round_all)
 
 KERNEL(256) add_bias(float* x, u64 rows, const float* bias, u32 width, Step step) {
-    EACH_ROW(row, rows)
-        EACH_COLUMN(c, width) {
-            u64 at = row * width + c;
-            x[at] = step_of(step, x[at] + step_of(step, bias[c]));
-        }
+    EACH_ROW(row, rows) {
+        float* of = x + row * width;
+        auto sum = [&](u32 c) { return step_of(step, of[c] + step_of(step, bias[c])); };
+        each_column(width, sum, [&](u32 c, float v) { of[c] = v; });
+    }
 }
 EXPORT(add_bias)
 
@@ -80,12 +91,13 @@ DEVICE float through(u32 function, float x, float d) {
 }
 
 KERNEL(256) activate(u32 function, Step step, const float* x, float* y, u64 count) {
-    EACH(i, count) y[i] = step_of(step, activated(function, x[i]));
+    each(count, [&](u64 i) { return x[i]; }, [&](u64 i, float x) { y[i] = step_of(step, activated(function, x)); });
 }
 EXPORT(activate)
 
 KERNEL(256) activate_backward(u32 function, Step step, const float* x, float* d, u64 count) {
-    EACH(i, count) d[i] = step_of(step, through(function, x[i], d[i]));
+    auto fetch = [&](u64 i) { return make_float2(x[i], d[i]); };
+    each(count, fetch, [&](u64 i, float2 at) { d[i] = step_of(step, through(function, at.x, at.y)); });
 }
 EXPORT(activate_backward)
 
@@ -97,44 +109,48 @@ DEVICE float stepped_phi(Step step, float x) {
 }
 
 KERNEL(256) stepped_gelu(Step step, const float* x, float* y, u64 count) {
-    EACH(i, count) {
-        float rounded = step_of(step, x[i]);
-        y[i] = step_of(step, rounded * stepped_phi(step, rounded));
-    }
+    each(count, [&](u64 i) { return step_of(step, x[i]); }, [&](u64 i, float x) {
+        y[i] = step_of(step, x * stepped_phi(step, x));
+    });
 }
 EXPORT(stepped_gelu)
 
 KERNEL(256) stepped_gelu_backward(Step forward, Step step, const float* x, float* d, u64 count) {
-    EACH(i, count) {
-        float phi = stepped_phi(forward, step_of(forward, x[i]));
-        float own = step_of(step, x[i]);
+    auto fetch = [&](u64 i) { return make_float2(x[i], d[i]); };
+    each(count, fetch, [&](u64 i, float2 at) {
+        float phi = stepped_phi(forward, step_of(forward, at.x));
+        float own = step_of(step, at.x);
         float slope = step_of(step, step_of(step, step_of(step, own * own) * 0.2138671875f) + 1.59375f);
         float inner = step_of(step, slope * step_of(step, phi * step_of(step, 1.0f - phi)));
-        d[i] = step_of(step, step_of(step, phi + step_of(step, own * inner)) * step_of(step, d[i]));
-    }
+        d[i] = step_of(step, step_of(step, phi + step_of(step, own * inner)) * step_of(step, at.y));
+    });
 }
 EXPORT(stepped_gelu_backward)
 
 KERNEL(256) swiglu(const float* gate_up, u64 rows, u32 hidden, float* y) {
-    EACH_ROW(row, rows)
-        EACH_COLUMN(c, hidden) {
-            float gate = gate_up[row * 2 * hidden + c], up = gate_up[row * 2 * hidden + hidden + c];
-            y[row * hidden + c] = gate / (1.0f + exp_of(-gate)) * up;
-        }
+    EACH_ROW(row, rows) {
+        const float* of = gate_up + row * 2 * hidden;
+        auto fetch = [&](u32 c) { return make_float2(of[c], of[hidden + c]); };
+        each_column(hidden, fetch, [&](u32 c, float2 at) {
+            y[row * hidden + c] = at.x / (1.0f + exp_of(-at.x)) * at.y;
+        });
+    }
 }
 EXPORT(swiglu)
 
 KERNEL(256) swiglu_backward(
     const float* gate_up, u64 rows, u32 hidden, const float* dy, float* d, Step step
 ) {
-    EACH_ROW(row, rows)
-        EACH_COLUMN(c, hidden) {
-            u64 at = row * 2 * hidden + c;
-            float gate = gate_up[at], up = gate_up[at + hidden], own = dy[row * hidden + c];
-            float s = 1.0f / (1.0f + exp_of(-gate));
-            d[at + hidden] = step_of(step, own * (gate * s));
-            d[at] = step_of(step, own * up * (s * fma_rn(gate, 1.0f - s, 1.0f)));
-        }
+    EACH_ROW(row, rows) {
+        const float *of = gate_up + row * 2 * hidden, *own = dy + row * hidden;
+        float* to = d + row * 2 * hidden;
+        auto fetch = [&](u32 c) { return Three32{of[c], of[hidden + c], own[c]}; };
+        each_column(hidden, fetch, [&](u32 c, Three32 at) {
+            float gate = at.x, up = at.y, own = at.z, s = 1.0f / (1.0f + exp_of(-gate));
+            to[c + hidden] = step_of(step, own * (gate * s));
+            to[c] = step_of(step, own * up * (s * fma_rn(gate, 1.0f - s, 1.0f)));
+        });
+    }
 }
 EXPORT(swiglu_backward)
 
@@ -143,30 +159,34 @@ DEVICE float stepped_sigmoid(Step step, float gate) {
 }
 
 KERNEL(256) stepped_swiglu(Step step, Step last, const float* gate_up, u64 rows, u32 hidden, float* y) {
-    EACH_ROW(row, rows)
-        EACH_COLUMN(c, hidden) {
-            u64 at = row * 2 * hidden + c;
-            float gate = step_of(step, gate_up[at]), up = step_of(step, gate_up[at + hidden]);
+    EACH_ROW(row, rows) {
+        const float* of = gate_up + row * 2 * hidden;
+        auto fetch = [&](u32 c) { return make_float2(of[c], of[hidden + c]); };
+        each_column(hidden, fetch, [&](u32 c, float2 at) {
+            float gate = step_of(step, at.x), up = step_of(step, at.y);
             float swish = step_of(step, gate * stepped_sigmoid(step, gate));
             y[row * hidden + c] = step_of(last, swish * up);
-        }
+        });
+    }
 }
 EXPORT(stepped_swiglu)
 
 KERNEL(256) stepped_swiglu_backward(
     Step forward, Step step, const float* gate_up, u64 rows, u32 hidden, const float* dy, float* d
 ) {
-    EACH_ROW(row, rows)
-        EACH_COLUMN(c, hidden) {
-            u64 at = row * 2 * hidden + c;
-            float gate = step_of(forward, gate_up[at]), own = step_of(step, dy[row * hidden + c]);
+    EACH_ROW(row, rows) {
+        const float *of = gate_up + row * 2 * hidden, *own = dy + row * hidden;
+        float* to = d + row * 2 * hidden;
+        auto fetch = [&](u32 c) { return Three32{of[c], of[hidden + c], own[c]}; };
+        each_column(hidden, fetch, [&](u32 c, Three32 at) {
+            float gate = step_of(forward, at.x), up = step_of(step, at.y), own = step_of(step, at.z);
             float s = stepped_sigmoid(forward, gate);
             float y = step_of(forward, gate * s);
             float slope = step_of(step, s + step_of(step, y * step_of(step, 1.0f - s)));
-            float up = step_of(step, gate_up[at + hidden]);
-            d[at + hidden] = step_of(step, own * y);
-            d[at] = step_of(step, step_of(step, own * up) * slope);
-        }
+            to[c + hidden] = step_of(step, own * y);
+            to[c] = step_of(step, step_of(step, own * up) * slope);
+        });
+    }
 }
 EXPORT(stepped_swiglu_backward)
 
@@ -178,14 +198,16 @@ KERNEL(256) rotate(
     EACH_ROW(row, rows) {
         u64 angle = row % sequence * half;
         float* of_row = x + row * width;
-        EACH_COLUMN(c, heads * half) {
-            u32 head = c / half, i = c % half;
-            float* a = of_row + head * 2 * half + i;
-            float* b = a + half;
-            float low = *a, high = *b, co = cos[angle + i], si = sin[angle + i] * sign;
-            *a = low * co - high * si;
-            *b = high * co + low * si;
-        }
+        auto place = [&](u32 c) { return of_row + c / half * 2 * half + c % half; };
+        auto turned = [&](u32 c) {
+            float low = *place(c), high = *(place(c) + half);
+            float co = cos[angle + c % half], si = sin[angle + c % half] * sign;
+            return make_float2(low * co - high * si, high * co + low * si);
+        };
+        each_column(heads * half, turned, [&](u32 c, float2 v) {
+            *place(c) = v.x;
+            *(place(c) + half) = v.y;
+        });
     }
 }
 EXPORT(rotate)
@@ -195,43 +217,48 @@ DEVICE float log_decay(float z, float rate) {
 }
 
 KERNEL(256) decay(const float* z, float rate, float least, float* alpha, u64 count) {
-    EACH(i, count) {
+    auto made = [&](u64 i) {
         float log = log_decay(z[i], rate);
-        alpha[i] = exp_of(log < least ? least : log);
-    }
+        return exp_of(log < least ? least : log);
+    };
+    each(count, made, [&](u64 i, float v) { alpha[i] = v; });
 }
 EXPORT(decay)
 
 KERNEL(256) decay_backward(const float* z, float rate, float least, float* d, u64 count) {
-    EACH(i, count) {
+    auto made = [&](u64 i) {
         float e = exp_of(-magnitude(z[i]));
         float share = (z[i] < 0.0f ? 1.0f : e) / (1.0f + e);
         share = log_decay(z[i], rate) < least ? 0.0f : share;
-        d[i] = d[i] * (share * rate);
-    }
+        return d[i] * (share * rate);
+    };
+    each(count, made, [&](u64 i, float v) { d[i] = v; });
 }
 EXPORT(decay_backward)
 
 KERNEL(256) swish_gate(const float* x, const float* gates, u64 stride, u64 rows, u32 width, float* y) {
-    EACH_ROW(row, rows)
-        EACH_COLUMN(c, width) {
-            float g = gates[row * stride + c];
-            y[row * width + c] = x[row * width + c] * (g / (1.0f + exp_of(-g)));
-        }
+    EACH_ROW(row, rows) {
+        const float* gate = gates + row * stride;
+        auto fetch = [&](u32 c) { return make_float2(x[row * width + c], gate[c]); };
+        each_column(width, fetch, [&](u32 c, float2 at) {
+            y[row * width + c] = at.x * (at.y / (1.0f + exp_of(-at.y)));
+        });
+    }
 }
 EXPORT(swish_gate)
 
 KERNEL(256) swish_gate_backward(
     const float* x, const float* gates, u64 stride, u64 rows, u32 width, float* d, float* d_gates
 ) {
-    EACH_ROW(row, rows)
-        EACH_COLUMN(c, width) {
-            u64 at = row * width + c;
-            float g = gates[row * stride + c], own = d[at];
-            float s = 1.0f / (1.0f + exp_of(-g));
-            d_gates[row * stride + c] = own * x[at] * (s * fma_rn(g, 1.0f - s, 1.0f));
-            d[at] = own * (g * s);
-        }
+    EACH_ROW(row, rows) {
+        u64 first = row * width;
+        auto fetch = [&](u32 c) { return Three32{gates[row * stride + c], d[first + c], x[first + c]}; };
+        each_column(width, fetch, [&](u32 c, Three32 at) {
+            float g = at.x, own = at.y, s = 1.0f / (1.0f + exp_of(-g));
+            d_gates[row * stride + c] = own * at.z * (s * fma_rn(g, 1.0f - s, 1.0f));
+            d[first + c] = own * (g * s);
+        });
+    }
 }
 EXPORT(swish_gate_backward)
 
@@ -240,20 +267,22 @@ struct AdamW {
 };
 
 KERNEL(256) adamw(AdamW c, float* params, const float* grads, float* m, float* v, u64 count) {
-    EACH(i, count) {
-        float g = grads[i] * c.grad_scale;
-        float first = m[i] + (g - m[i]) * c.rise1;
-        float second = v[i] * c.beta2 + c.rise2 * g * g;
+    auto fetch = [&](u64 i) { return make_float4(params[i], grads[i], m[i], v[i]); };
+    each(count, fetch, [&](u64 i, float4 at) {
+        float g = at.y * c.grad_scale;
+        float first = at.z + (g - at.z) * c.rise1;
+        float second = at.w * c.beta2 + c.rise2 * g * g;
         float denominator = __fsqrt_rn(second) / c.correction2 + c.eps;
-        params[i] = params[i] * c.keep + c.step * first / denominator;
+        params[i] = at.x * c.keep + c.step * first / denominator;
         m[i] = first;
         v[i] = second;
-    }
+    });
 }
 EXPORT(adamw)
 
 KERNEL(256) sgd(float keep, float step, float grad_scale, float* params, const float* grads, u64 count) {
-    EACH(i, count) params[i] = params[i] * keep + step * (grads[i] * grad_scale);
+    auto made = [&](u64 i) { return params[i] * keep + step * (grads[i] * grad_scale); };
+    each(count, made, [&](u64 i, float v) { params[i] = v; });
 }
 EXPORT(sgd)
 
@@ -261,16 +290,17 @@ KERNEL(256) sgd_momentum(
     float keep, float step, float momentum, float grad_scale, float* params, const float* grads, float*
     buffer, u64 count
 ) {
-    EACH(i, count) {
-        float b = buffer[i] * momentum + grads[i] * grad_scale;
+    auto fetch = [&](u64 i) { return Three32{params[i], grads[i], buffer[i]}; };
+    each(count, fetch, [&](u64 i, Three32 at) {
+        float b = at.z * momentum + at.y * grad_scale;
         buffer[i] = b;
-        params[i] = params[i] * keep + step * b;
-    }
+        params[i] = at.x * keep + step * b;
+    });
 }
 EXPORT(sgd_momentum)
 
 KERNEL(256) squared_error_backward(const float* a, const float* y, float scale, float* d, u64 count) {
-    EACH(i, count) d[i] = (a[i] - y[i]) * scale;
+    each(count, [&](u64 i) { return (a[i] - y[i]) * scale; }, [&](u64 i, float v) { d[i] = v; });
 }
 EXPORT(squared_error_backward)
 
@@ -281,7 +311,8 @@ KERNEL(256) embed(
     EACH_ROW(row, rows) {
         const float* from = table + (u64)tokens[row] * width;
         const float* position = positions + row % sequence * width;
-        EACH_COLUMN(c, width) y[row * width + c] = positions ? from[c] + position[c] : from[c];
+        auto made = [&](u32 c) { return positions ? from[c] + position[c] : from[c]; };
+        each_column(width, made, [&](u32 c, float v) { y[row * width + c] = v; });
     }
 }
 EXPORT(embed)
@@ -312,7 +343,7 @@ DEVICE float2 normal_pair(u32 radius, u32 turn) {
 // or (added) that many times `size` to it.
 KERNEL(256) normals(float* x, u64 count, PARAMETERS(Philox) philox, u32 added, float size) {
     u64 first = philox.first, blocks = (first % 4 + count + 3) / 4;
-    EACH(b, blocks) {
+    for (u64 b = thread_index(); b < blocks; b += thread_count()) {
         Words words = philox_block(philox, first / 4 + b);
         float2 low = normal_pair(words.at[0], words.at[1]), high = normal_pair(words.at[2], words.at[3]);
         float numbers[4] = {low.x, low.y, high.x, high.y};

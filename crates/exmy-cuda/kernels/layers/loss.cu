@@ -19,8 +19,7 @@ KERNEL(128) cross_entropy(
     float log = normalizer + most;
     float factor = scale * (1.0f + z * (log + log)) / total;
     // The exponentials once more, to the same bits: storing them would cost more.
-    row_each(n, [&](u32 i) {
-        float d = exp_of(logits[i] - most) * factor;
+    row_each(n, [&](u32 i) { return exp_of(logits[i] - most) * factor; }, [&](u32 i, float d) {
         logits[i] = i == target ? d - scale : d;
     });
 }
@@ -61,6 +60,7 @@ KERNEL(256) divergence_backward(const float* a, const float* y, u64 rows, u32 wi
     float most_y = row_largest(n, [&](u32 i) { return y[i]; });
     float of_a = scale / row_sum(n, [&](u32 i) { return exp_of(a[i] - most_a); });
     float of_y = scale / row_sum(n, [&](u32 i) { return exp_of(y[i] - most_y); });
-    row_each(n, [&](u32 i) { d[i] = exp_of(a[i] - most_a) * of_a - exp_of(y[i] - most_y) * of_y; });
+    auto of = [&](u32 i) { return exp_of(a[i] - most_a) * of_a - exp_of(y[i] - most_y) * of_y; };
+    row_each(n, of, [&](u32 i, float x) { d[i] = x; });
 }
 EXPORT(divergence_backward)

@@ -24,10 +24,11 @@ KERNEL(256) norm_rows(
         square = row_sum(n, [&](u32 i) { return x[i] * x[i]; });
     }
     float rstd = 1.0f / __fsqrt_rn(square * per_width + eps);
-    row_each(n, [&](u32 i) {
+    auto of = [&](u32 i) {
         float h = (layer ? x[i] - mean : x[i]) * rstd * gain[i];
-        y[i] = bias ? h + bias[i] : h;
-    });
+        return bias ? h + bias[i] : h;
+    };
+    row_each(n, of, [&](u32 i, float h) { y[i] = h; });
     if (there && lane_of_row() == 0) {
         if (layer) means[row] = mean;
         rstds[row] = rstd;
@@ -49,35 +50,36 @@ KERNEL(512) norm_backward(
         float mean = there && layer ? means[row] : 0.0f, rstd = there ? rstds[row] : 0.0f;
         const float *own_x = x + row * width, *own_dy = dy + row * width;
         float* own_dx = dx + row * width;
+        auto put = [&](u32 i, float d) { own_dx[i] = d; };
         if (layer) {
             float mean_g = row_sum(n, [&](u32 i) { return own_dy[i] * gain[i]; }) * per_width;
             float mean_gh = per_width * row_sum(n, [&](u32 i) {
                                 return own_dy[i] * gain[i] * ((own_x[i] - mean) * rstd);
                             });
-            row_each(n, [&](u32 i) {
+            auto of = [&](u32 i) {
                 float h = (own_x[i] - mean) * rstd;
-                own_dx[i] = rstd * (own_dy[i] * gain[i] - mean_g - h * mean_gh);
-            });
+                return rstd * (own_dy[i] * gain[i] - mean_g - h * mean_gh);
+            };
+            row_each(n, of, put);
         } else {
             float mean_gh =
                 per_width * row_sum(n, [&](u32 i) { return own_dy[i] * gain[i] * (own_x[i] * rstd); });
-            row_each(n, [&](u32 i) {
-                float h = own_x[i] * rstd;
-                own_dx[i] = rstd * (own_dy[i] * gain[i] - h * mean_gh);
-            });
+            auto of = [&](u32 i) { return rstd * (own_dy[i] * gain[i] - own_x[i] * rstd * mean_gh); };
+            row_each(n, of, put);
         }
     }
     u32 count = rows - first < ROW_BLOCK ? (u32)(rows - first) : ROW_BLOCK;
     float* out = sums + (u64)blockIdx.x * (biased ? 2 * width : width);
     for (u32 c = threadIdx.x; c < width; c += blockDim.x) {
         float d_gain = 0.0f, d_bias = 0.0f;
-#pragma unroll 8
-        for (u32 r = 0; r < count; r++) {
+        auto fetch = [&](u32 r) {
             u64 at = (first + r) * width + c;
-            float h = (layer ? x[at] - means[first + r] : x[at]) * rstds[first + r];
-            d_gain = d_gain + dy[at] * h;
-            d_bias = d_bias + dy[at];
-        }
+            return make_float2((layer ? x[at] - means[first + r] : x[at]) * rstds[first + r], dy[at]);
+        };
+        each_of<16, u32>(0, count, 1, fetch, [&](u32, float2 of) {
+            d_gain = d_gain + of.y * of.x;
+            d_bias = d_bias + of.y;
+        });
         out[c] = d_gain;
         if (biased) out[width + c] = d_bias;
     }
@@ -89,8 +91,8 @@ KERNEL(128) add_blocks(const float* sums, u64 blocks, u32 stride, u32 width, flo
     u64 c = thread_index();
     if (c >= width) return;
     float sum = to[c];
-#pragma unroll 16
-    for (u64 b = 0; b < blocks; b++) sum = sum + sums[b * stride + c];
+    auto fetch = [&](u64 b) { return sums[b * stride + c]; };
+    each_of<32, u64>(0, blocks, 1, fetch, [&](u64, float x) { sum = sum + x; });
     to[c] = step_of(step, sum);
 }
 EXPORT(add_blocks)
@@ -104,10 +106,8 @@ struct NormSteps {
     Step head, tail, back;
 };
 
-DEVICE float centred(Step head, u32 layer, float x, float mean) {
-    float h = step_of(head, x);
-    return layer ? step_of(head, h - mean) : h;
-}
+// Without a mean 0 is taken off, and the number stays: it is rounded already, and -0 - 0 is -0.
+DEVICE float centred(Step head, float x, float mean) { return step_of(head, step_of(head, x) - mean); }
 
 DEVICE Stepped normalize(NormSteps steps, u32 layer, float eps, u32 count, u32 width, const float* x) {
     Step head = steps.head, tail = steps.tail;
@@ -117,7 +117,7 @@ DEVICE Stepped normalize(NormSteps steps, u32 layer, float eps, u32 count, u32 w
         mean = step_of(head, step_of(head, sum) / n);
     }
     float sum = row_sum(count, [&](u32 i) {
-        float c = centred(head, layer, x[i], mean);
+        float c = centred(head, x[i], mean);
         return step_of(head, c * c);
     });
     float square = step_of(head, step_of(head, sum) / n);
@@ -137,9 +137,10 @@ KERNEL(256) stepped_norm(
     y += row * width;
     Stepped of = normalize(steps, layer, eps, n, width, x);
     Step head = steps.head, tail = steps.tail;
-    row_each(n, [&](u32 i) {
-        float h = step_of(tail, centred(head, layer, x[i], of.mean) * of.r);
-        float out = step_of(tail, step_of(head, gain[i]) * h);
+    auto fetch = [&](u32 i) { return make_float2(x[i], gain[i]); };
+    row_each(n, fetch, [&](u32 i, float2 at) {
+        float h = step_of(tail, centred(head, at.x, of.mean) * of.r);
+        float out = step_of(tail, step_of(head, at.y) * h);
         y[i] = bias ? step_of(tail, out + step_of(head, bias[i])) : out;
     });
 }
@@ -164,7 +165,7 @@ KERNEL(512) stepped_norm_backward(
             roots[threadIdx.x / LANES] = of.r;
         }
         float sd = step_of(back, __fsqrt_rn(of.v)), r = step_of(back, 1.0f / sd);
-        auto normal = [&](u32 i) { return step_of(tail, centred(head, layer, own_x[i], of.mean) * of.r); };
+        auto normal = [&](u32 i) { return step_of(tail, centred(head, own_x[i], of.mean) * of.r); };
         auto dn = [&](u32 i) { return step_of(back, step_of(back, own_dy[i]) * step_of(back, gain[i])); };
         float sum = row_sum(n, [&](u32 i) { return step_of(back, step_of(back, dn(i) * normal(i)) * sd); });
         float mean = step_of(back, step_of(back, sum) / (float)width);
@@ -177,20 +178,24 @@ KERNEL(512) stepped_norm_backward(
             float sum = row_sum(n, d);
             shift = step_of(back, step_of(back, sum) / (float)width);
         }
-        row_each(n, [&](u32 i) { own_dx[i] = layer ? step_of(back, d(i) - shift) : d(i); });
+        // As for the mean, 0 is taken off where there is nothing to.
+        row_each(n, [&](u32 i) { return step_of(back, d(i) - shift); }, [&](u32 i, float x) { own_dx[i] = x; });
     }
     __syncthreads();
     u32 count = rows - first < ROW_BLOCK ? (u32)(rows - first) : ROW_BLOCK;
     float* out = sums + (u64)blockIdx.x * 2 * width;
     for (u32 c = threadIdx.x; c < width; c += blockDim.x) {
         float d_gain = 0.0f, d_bias = 0.0f;
-        for (u32 r = 0; r < count; r++) {
+        auto fetch = [&](u32 r) {
             u64 at = (first + r) * width + c;
-            float g = step_of(back, dy[at]);
-            float h = step_of(tail, centred(head, layer, x[at], means[r]) * roots[r]);
+            return make_float2(x[at], dy[at]);
+        };
+        each_of<16, u32>(0, count, 1, fetch, [&](u32 r, float2 of) {
+            float g = step_of(back, of.y);
+            float h = step_of(tail, centred(head, of.x, means[r]) * roots[r]);
             d_gain = d_gain + step_of(back, g * h);
             d_bias = d_bias + g;
-        }
+        });
         out[c] = d_gain;
         out[width + c] = d_bias;
     }

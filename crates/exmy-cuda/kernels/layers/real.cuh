@@ -132,22 +132,34 @@ DEVICE float fold_larger(float x) {
     return __shfl_sync(ALL_LANES, x, 0, LANES);
 }
 
+// Of each index from `first` on, `step` apart, below `end`: value = get(index), then put(index, value). BY indices
+// at a time where there are as many, so that their numbers come from memory together.
+template <int BY, class I, class Get, class Put> DEVICE void each_of(I first, I end, I step, Get get, Put put) {
+    I i = first;
+    for (; i + (BY - 1) * step < end; i += BY * step) {
+        decltype(get(i)) values[BY];
+        EACH_ROUND
+        for (int k = 0; k < BY; k++) values[k] = get(i + k * step);
+        EACH_ROUND
+        for (int k = 0; k < BY; k++) put(i + k * step, values[k]);
+    }
+    for (; i < end; i += step) put(i, get(i));
+}
+
 // The sum of term(i) over 0..width; all lanes get it. Threads without a row come with width 0.
 template <class F> DEVICE float row_sum(u32 width, F term) {
     float sum = 0.0f;
-#pragma unroll 8
-    for (u32 i = lane_of_row(); i < width; i += LANES) sum = sum + term(i);
+    each_of<8, u32>(lane_of_row(), width, LANES, term, [&](u32, float x) { sum = sum + x; });
     return fold_sum(sum);
 }
 
 template <class F> DEVICE float row_largest(u32 width, F term) {
     float most = -infinity();
-#pragma unroll 8
-    for (u32 i = lane_of_row(); i < width; i += LANES) most = larger(most, term(i));
+    each_of<16, u32>(lane_of_row(), width, LANES, term, [&](u32, float x) { most = larger(most, x); });
     return fold_larger(most);
 }
 
-template <class F> DEVICE void row_each(u32 width, F each) {
-#pragma unroll 4
-    for (u32 i = lane_of_row(); i < width; i += LANES) each(i);
+// value = get(i), then put(i, value), over 0..width.
+template <class Get, class Put> DEVICE void row_each(u32 width, Get get, Put put) {
+    each_of<8, u32>(lane_of_row(), width, LANES, get, put);
 }

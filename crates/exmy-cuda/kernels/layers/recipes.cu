@@ -9,10 +9,11 @@ DEVICE float nearest_bf16(float x) {
 }
 
 KERNEL(256) mask(float* x, u64 count, u32 keep) {
-    for (u64 i = thread_index(); i < count; i += thread_count()) {
+    auto masked = [&](u64 i) {
         float rounded = nearest_bf16(x[i]);
-        x[i] = is_nan_bits(bits_of(rounded)) ? rounded : float_of(bits_of(rounded) & keep);
-    }
+        return is_nan_bits(bits_of(rounded)) ? rounded : float_of(bits_of(rounded) & keep);
+    };
+    each_of<4, u64>(thread_index(), count, thread_count(), masked, [&](u64 i, float v) { x[i] = v; });
 }
 EXPORT(mask)
 
@@ -50,7 +51,9 @@ EXPORT(cast_rows)
 // Multiplies in place; a warp has a row.
 KERNEL(256) scale_rows(float* x, u64 stride, u64 rows, u32 cols, float factor) {
     for (u64 row = thread_index() / 32; row < rows; row += thread_count() / 32) {
-        for (u32 c = threadIdx.x % 32; c < cols; c += 32) x[row * stride + c] *= factor;
+        float* of = x + row * stride;
+        auto scaled = [&](u32 c) { return of[c] * factor; };
+        each_of<4, u32>(threadIdx.x % 32, cols, 32, scaled, [&](u32 c, float v) { of[c] = v; });
     }
 }
 EXPORT(scale_rows)
@@ -58,10 +61,10 @@ EXPORT(scale_rows)
 // The largest magnitude of bfloat16 numbers that are finite, as its bits, into a 0.
 KERNEL(256) finite_amax(const float* x, u64 count, u32* out) {
     u32 most = 0;
-    for (u64 i = thread_index(); i < count; i += thread_count()) {
-        u32 bits = bits_of(nearest_bf16(x[i])) & 0x7FFFFFFFu;
+    auto fetch = [&](u64 i) { return bits_of(nearest_bf16(x[i])) & 0x7FFFFFFFu; };
+    each_of<8, u64>(thread_index(), count, thread_count(), fetch, [&](u64, u32 bits) {
         if (bits < 0x7F800000u && bits > most) most = bits;
-    }
+    });
     if (most) atomicMax(out, most);
 }
 EXPORT(finite_amax)
@@ -70,10 +73,10 @@ EXPORT(finite_amax)
 KERNEL(256) amax_rows(const float* x, u64 stride, u64 rows, u32 cols, u32* out) {
     u32 most = 0;
     for (u64 row = thread_index() / 32; row < rows; row += thread_count() / 32) {
-        for (u32 c = threadIdx.x % 32; c < cols; c += 32) {
-            u32 bits = bits_of(x[row * stride + c]) & 0x7FFFFFFFu;
+        auto fetch = [&](u32 c) { return bits_of(x[row * stride + c]) & 0x7FFFFFFFu; };
+        each_of<8, u32>(threadIdx.x % 32, cols, 32, fetch, [&](u32, u32 bits) {
             if (bits > most) most = bits;
-        }
+        });
     }
     if (most) atomicMax(out, most > 0x7F800000u ? CANONICAL_NAN : most);
 }

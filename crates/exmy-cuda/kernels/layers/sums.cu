@@ -91,8 +91,8 @@ KERNEL(128) square_sums(const float* x, u64 count, double* sums) {
     u32 n = first >= count ? 0 : count - first < CHUNK ? (u32)(count - first) : CHUNK;
     x += first;
     double sum = 0.0;
-#pragma unroll 16
-    for (u32 i = lane_of_row(); i < n; i += LANES) sum = sum + (double)x[i] * (double)x[i];
+    auto square = [&](u32 i) { return (double)x[i] * (double)x[i]; };
+    each_of<16, u32>(lane_of_row(), n, LANES, square, [&](u32, double y) { sum = sum + y; });
     sum = fold_sum(sum);
     if (n > 0 && lane_of_row() == 0) sums[chunk] = sum;
 }

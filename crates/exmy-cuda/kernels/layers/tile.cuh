@@ -151,11 +151,36 @@ template <int BM, int BN, int TM, int TN> struct Tile {
         );
     }
 
-    template <class Each> DEVICE void each(Each each) {
+    // The sums from `out` on that are there, or to it: row r has the columns below `cols(r)`. Four columns at a
+    // time where memory allows it.
+    template <bool TO, class Out, class Cols> DEVICE void move(Out* out, u64 stride, u32 rows, Cols cols) {
+        bool vector = on_vectors(out, stride);
         EACH_ROUND
         for (int i = 0; i < TM; i++) {
+            u32 r = row(i), end = r < rows ? cols(r) : 0;
             EACH_ROUND
-            for (int j = 0; j < TN; j++) each(row(i), col(j), sums[i][j]);
+            for (int j = 0; j < TN; j += 4) {
+                u32 c = col(j);
+                Out* at = out + (u64)r * stride + c;
+                if (vector && c + 4 <= end) {
+                    float4 x = make_float4(sums[i][j], sums[i][j + 1], sums[i][j + 2], sums[i][j + 3]);
+                    if constexpr (TO) *(float4*)at = x;
+                    else {
+                        x = *(const float4*)at;
+                        sums[i][j] = x.x;
+                        sums[i][j + 1] = x.y;
+                        sums[i][j + 2] = x.z;
+                        sums[i][j + 3] = x.w;
+                    }
+                    continue;
+                }
+                EACH_ROUND
+                for (int k = 0; k < 4; k++) {
+                    if (c + k >= end) continue;
+                    if constexpr (TO) at[k] = sums[i][j + k];
+                    else sums[i][j + k] = at[k];
+                }
+            }
         }
     }
 };

@@ -157,7 +157,7 @@ impl Cuda {
         let launch = launch.slice_mut(&mut out).value((shape.sequence * width) as u64);
         let launch = launch.value(width as u32).value(Heads::new(shape, count));
         let launch = launch.value(scale).value(u32::from(add));
-        let mut grid = Grid::planar(units as u32, tiles as u32, 256);
+        let mut grid = Grid::planar(units as u32, tiles as u32, if wide { 128 } else { 256 });
         grid.blocks[2] = shape.head_dim.div_ceil(64) as u32;
         // SAFETY: the operands' lengths were compared with the shape.
         unsafe { launch.run(grid) }

@@ -45,7 +45,16 @@ impl<D: Device<Real = f32>> Trial<'_, D> {
             scratch.all_mut(),
         );
         self.keep(format!("{shape:?}, kept {keeps}"), &y);
-        self.keep(format!("{shape:?}, kept {keeps}, probabilities"), &p);
+        // Of each row as many as it has positions.
+        let (rows, row) = (p.len() / shape.row(), shape.row());
+        let seen: Vec<bool> =
+            (0..rows * row).map(|at| at % row <= at / row % shape.sequence).collect();
+        let numbers = device.read(p.all());
+        let numbers = numbers.iter().zip(seen).filter_map(|(&p, seen)| seen.then_some(p)).collect();
+        self.outputs.push(super::Output {
+            name: format!("{shape:?}, kept {keeps}, probabilities"),
+            numbers,
+        });
         self.keep(format!("{shape:?}, kept {keeps}, backward"), &dqkv);
     }
 
