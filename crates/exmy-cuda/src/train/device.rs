@@ -195,6 +195,12 @@ impl Device for Cuda {
         self.turn(x, sizes, sequence, tables, sign);
     }
 
+    fn has_room(&self, elements: usize) -> bool {
+        let (free, total) =
+            (self.attempt(|| self.device().free_memory()), self.device().properties().memory);
+        free.is_some_and(|free| free.saturating_sub(4 * elements) >= total / 4 * 3)
+    }
+
     fn attention_scratch(&self, shape: &attention::Shape) -> usize {
         Self::attention_memory(shape)
     }

@@ -221,10 +221,16 @@ pub trait Device: Clone + Debug + Send + 'static {
         way: Way,
     );
 
+    /// Whether so many more elements, which could be computed again instead, would leave memory for all else.
+    fn has_room(&self, _elements: usize) -> bool {
+        false
+    }
+
     /// Elements of working memory that attention asks for.
     fn attention_scratch(&self, shape: &attention::Shape) -> usize;
 
-    /// Causal softmax attention ([`attention`]); saves the probabilities unless their slice is empty.
+    /// Causal softmax attention ([`attention`]); saves the probabilities up to each row's own position, unless
+    /// their slice is empty.
     fn attention(
         &self,
         shape: &attention::Shape,

@@ -27,12 +27,14 @@ pub(super) struct Saved<D: Device> {
     /// Queries and keys before their norms, and their norms.
     raw: [Buffer<D>; 2],
     normed: [Normed<D>; 2],
-    /// Of short rows, and where a recipe looks at them; others are formed again.
+    /// Of short rows, where a recipe looks at them, and where the device has room; others are formed again.
     probabilities: Buffer<D>,
+    /// How many of them the last pass saved.
+    kept: usize,
     attended: Buffer<D>,
 }
 
-empty!(Saved { qkv, raw, normed, probabilities, attended });
+empty!(Saved { qkv, raw, normed, probabilities, kept, attended });
 
 /// What a recipe does to the columns of one kind in rows of q|k|v (or more).
 pub(super) fn round_columns<D: Device>(
@@ -110,12 +112,14 @@ impl Attend {
         }
     }
 
-    /// Elements of the probabilities that are saved for the backward pass: those of short rows.
+    /// Elements of the probabilities that a pass saves for the backward pass, given those it has memory for.
     ///
     /// Up to eight times a head's width they are at most half of what else a layer saves, and
-    /// forming them again would take a twentieth of a step.
-    fn saved_probabilities(shape: &Shape) -> usize {
-        if shape.row() <= 8 * shape.head_dim { shape.probabilities() } else { 0 }
+    /// forming them again would take a twentieth of a step. Longer rows are saved where the device has room.
+    fn saved_probabilities<D: Device>(device: &D, shape: &Shape, pass: Pass, held: usize) -> usize {
+        let (all, short) = (shape.probabilities(), shape.row() <= 8 * shape.head_dim);
+        let saves = pass == Pass::Training && (short || held >= all || device.has_room(all));
+        if saves { all } else { 0 }
     }
 
     /// Rounds the columns of queries, keys and values, or of their gradients.
@@ -197,9 +201,10 @@ impl Attend {
             cx.tensor(layer, Place::Probabilities, false, p.again(), shape.row());
             device.weigh(shape, qkv, p.read(), attended.again());
         } else {
-            let len = if pass == Pass::Training { Self::saved_probabilities(shape) } else { 0 };
-            device.grow(&mut saved.probabilities, len);
-            let (p, scratch) = (saved.probabilities.first_mut(len), work.scratch.all_mut());
+            let held = saved.probabilities.len();
+            saved.kept = Self::saved_probabilities(device, shape, pass, held);
+            device.grow(&mut saved.probabilities, saved.kept);
+            let (p, scratch) = (saved.probabilities.first_mut(saved.kept), work.scratch.all_mut());
             device.attention(shape, qkv, attended.again(), p, scratch);
         }
         cx.tensor(layer, Place::Attention, false, attended.again(), shape.width());
@@ -237,7 +242,7 @@ impl Attend {
             cx.tensor(layer, Place::Scores, true, ds.again(), shape.row());
             device.scores_backward(shape, qkv, ds.read(), d_qkv.again());
         } else {
-            let p = saved.probabilities.first(Self::saved_probabilities(shape));
+            let p = saved.probabilities.first(saved.kept);
             let scratch = work.scratch.all_mut();
             device.attention_backward(shape, qkv, p, dy, d_qkv.again(), scratch);
         }
