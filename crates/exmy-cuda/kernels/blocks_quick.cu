@@ -164,6 +164,19 @@ KERNEL(256) quick_rows_bf16(const float* x, u16* out, const float* given, PARAME
 }
 EXPORT(quick_rows_bf16)
 
+// The first `count` of ROWS numbers, one after the other.
+template <int ROWS, class T> DEVICE void store_turned(T* to, const u32 (&v)[ROWS], bool nan, u32 count) {
+    if (count >= ROWS && (u64)to % 16 == 0) {
+#pragma unroll
+        for (int i = 0; i < ROWS; i += 8) store_eight(to + i, v + i, nan);
+    } else {
+#pragma unroll
+        for (int i = 0; i < ROWS; i++) {
+            if (i < count) store_one(to + i, v[i], nan);
+        }
+    }
+}
+
 // ROWS numbers of a column, cast and rotated; what is outside is zero.
 template <int ROWS> DEVICE void load_column(const float* x, const Blocks& b, u32 first, u32 col, bool there,
                                             u32 (&v)[ROWS]) {
@@ -249,6 +262,7 @@ template <int ROWS, class T> DEVICE void quick_columns(const float* x, T* out, c
     else if (way == WAY_OTHER) images_of_column<WAY_OTHER, ROWS>(b, s, decode, first, col, v);
     else if (way == WAY_RANDOM) images_of_column<WAY_RANDOM, ROWS>(b, s, decode, first, col, v);
     else images_of_column<WAY_RANDOM_OTHER, ROWS>(b, s, decode, first, col, v);
+    if (b.turned) return store_turned<ROWS>(out + col * b.out_stride + first, v, s.nan, there ? b.rows - first : 0);
     T* to = out + first * b.out_stride + col;
 #pragma unroll
     for (int i = 0; i < ROWS; i++) {

@@ -43,6 +43,8 @@ struct Blocks {
     u32 scale_bytes;
     u32 rotation, rotation_to_bf16, signs[4];
     float rotation_scale;
+    // Whether the output is the transpose.
+    u32 turned;
     u64 x_stride, out_stride;
     Philox random;
 };

@@ -321,6 +321,48 @@ pub fn factored_image_into<T: Image>(
     image(quantizer, x, axis, random.into(), out, false)
 }
 
+/// As [`factored_image_into`], the transpose of the image.
+///
+/// # Errors
+/// As [`image_into`].
+#[cfg(feature = "train")]
+pub(crate) fn turned_image_into<T: Image>(
+    quantizer: &Quantizer,
+    x: View<'_, f32>,
+    axis: Axis,
+    random: Option<Philox>,
+    mut out: ViewMut<'_, T>,
+) -> Result<Option<Buffer<f32>>> {
+    let ((rows, cols), what) = (x.shape(), "image_into");
+    if out.shape() != (cols, rows) {
+        let why = format!("a matrix of {:?} and room for {:?}, turned", x.shape(), out.shape());
+        return Err(Error::unfit(what, why));
+    }
+    if x.is_empty() {
+        return Ok(None);
+    }
+    if let Some(format) = params::block_format(quantizer) {
+        let work = Work::new(what, quantizer, x, axis, random)?;
+        let mut blocks =
+            Blocks::new(what, quantizer, format, axis, x.shape(), random, Write::Values)?;
+        (blocks.turned, blocks.tensor_in_image) = (1, 0);
+        match work.write_quickly(&blocks, format, out)? {
+            Ok(factors) => return Ok(factors),
+            Err(back) => out = back,
+        }
+    }
+    let mut image = Buffer::uninit(x.buffer.device(), rows * cols)?;
+    let factors = factored_image_into(
+        quantizer,
+        x,
+        axis,
+        random,
+        ViewMut::<T>::new(&mut image, rows, cols)?,
+    )?;
+    pack::transpose_into(View::new(&image, rows, cols)?, out)?;
+    Ok(factors)
+}
+
 fn image<T: Image>(
     quantizer: &Quantizer,
     x: View<'_, f32>,

@@ -62,6 +62,7 @@ pub(crate) struct Blocks {
     rotation_to_bf16: u32,
     signs: [u32; 4],
     rotation_scale: f32,
+    pub(crate) turned: u32,
     /// The structure's 64-bit fields begin at a multiple of 8.
     gap: [u32; GAP],
     pub(crate) x_stride: u64,
@@ -69,8 +70,8 @@ pub(crate) struct Blocks {
     random: Words,
 }
 
-/// Fields of 32 bits before the gap: 3 rounders and 42 others.
-const BEFORE: usize = 3 * (size_of::<Rounder>() / 4) + 42;
+/// Fields of 32 bits before the gap: 3 rounders and 43 others.
+const BEFORE: usize = 3 * (size_of::<Rounder>() / 4) + 43;
 const GAP: usize = BEFORE % 2;
 const _: () = assert!(std::mem::offset_of!(Blocks, x_stride) == 4 * (BEFORE + GAP));
 

@@ -80,7 +80,10 @@ impl Work<'_> {
         };
         let aligned =
             fits(x.first, x.stride, 4) && fits(out.first, out.stride, 16 / size_of::<T>());
-        let Some(walk) = Walk::of(blocks, format, &x, aligned) else { return Ok(Err(out)) };
+        let walk = Walk::of(blocks, format, &x, aligned);
+        let Some(walk) = walk.filter(|walk| blocks.turned == 0 || *walk != Walk::Rows) else {
+            return Ok(Err(out));
+        };
         let device = self.device().clone();
         let blocks = blocks.with_strides(x.stride, out.stride);
         let factors =
@@ -92,7 +95,7 @@ impl Work<'_> {
         };
         let launch = Launch::new(&device, &QUICK, kernel).read_at(x.buffer, x.first);
         let launch = launch.write_at(out.buffer, out.first).read_if(factors.as_ref());
-        // SAFETY: both views lie in their buffers and have one shape, and wide accesses are made only where
+        // SAFETY: both views lie in their buffers and have one shape, or the output that of the transpose; wide accesses are made only where
         // every row begins at a multiple of them.
         unsafe { launch.value(blocks).run(walk.grid(&blocks, None))? };
         Ok(Ok(factors))

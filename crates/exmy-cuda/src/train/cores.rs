@@ -15,6 +15,7 @@ use exmy_train::recipe::sums::TensorCores;
 
 use super::Cuda;
 use super::products::{view, view_mut};
+use crate::blocks::turned_image_into;
 use crate::pack::copy_matrix;
 use crate::{
     Buffer, Converter, Element, Matrix, Order, Result, Scales, View, ViewMut, decode_into,
@@ -28,6 +29,8 @@ pub(super) struct Codes {
     e4m3: Option<Buffer<u8>>,
     rows: usize,
     cols: usize,
+    /// Whether the codes are those of the transpose: positions are adjacent, as the tensor cores take them.
+    turned: bool,
     /// The scale of the whole tensor: a number of a buffer.
     factor: Option<(Buffer<f32>, usize)>,
 }
@@ -71,6 +74,9 @@ impl Codes {
     fn matrix(&self, cores: TensorCores) -> Result<Option<Matrix<'_>>> {
         let (rows, cols) = (self.rows, self.cols);
         Ok(match (cores, &self.bf16, &self.e4m3) {
+            (TensorCores::Bf16, Some(codes), _) if self.turned => {
+                Some(Matrix::from(View::new(codes, cols, rows)?).t())
+            }
             (TensorCores::Bf16, Some(codes), _) => Some(View::new(codes, rows, cols)?.into()),
             (TensorCores::E4m3, _, Some(codes)) => Some(View::new(codes, rows, cols)?.into()),
             _ => None,
@@ -95,7 +101,9 @@ impl Cuda {
         } else {
             (sum(|source| source.matrix.rows()), first.matrix.cols())
         };
-        let (len, stride) = (codes.rows * codes.cols, codes.cols);
+        codes.turned = cores == TensorCores::Bf16 && axis == Axis::Rows;
+        let (len, turned) = (codes.rows * codes.cols, codes.turned);
+        let stride = if turned { codes.rows } else { codes.cols };
         let mut start = 0;
         self.attempt(|| {
             for source in sources {
@@ -105,9 +113,14 @@ impl Cuda {
                     TensorCores::Bf16 => {
                         let random = quantizer.is_stochastic().then_some(*random);
                         let all = room(self, &mut codes.bf16, len)?;
-                        let out = ViewMut::with_stride(all, start, rows, cols, stride)?;
+                        let (tall, wide) = if turned { (cols, rows) } else { (rows, cols) };
+                        let out = ViewMut::with_stride(all, start, tall, wide, stride)?;
                         let Some(x) = view(*matrix)? else { return Ok(()) };
-                        let factors = factored_image_into(quantizer, x, axis, random, out)?;
+                        let factors = if turned {
+                            turned_image_into(quantizer, x, axis, random, out)?
+                        } else {
+                            factored_image_into(quantizer, x, axis, random, out)?
+                        };
                         // The scale itself is the second of four numbers.
                         codes.factor = factors.map(|factors| (factors, 1));
                     }
@@ -123,7 +136,13 @@ impl Cuda {
                         }
                     }
                 }
-                start += if beside { cols } else { rows * stride };
+                // In the transpose what is beside lies below.
+                start += match (beside, turned) {
+                    (true, false) => cols,
+                    (true, true) => cols * stride,
+                    (false, false) => rows * stride,
+                    (false, true) => rows,
+                };
             }
             Ok(())
         });
