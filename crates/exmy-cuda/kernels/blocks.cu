@@ -324,12 +324,12 @@ EXPORT(block_amax)
 KERNEL(256) tensor_amax(const float* x, u32* amax, u64 count) {
     u32 most = 0;
     u64 fours = count / 4;
-    for (u64 i = thread_index(); i < fours; i += thread_count()) {
-        float4 four = ((const float4*)x)[i];
+    auto fetch = [&](u64 i) { return ((const float4*)x)[i]; };
+    each_of<4, u64>(thread_index(), fours, thread_count(), fetch, [&](u64, float4 four) {
         u32 a = max(bits_of(four.x) & ~SIGN, bits_of(four.y) & ~SIGN);
         u32 c = max(bits_of(four.z) & ~SIGN, bits_of(four.w) & ~SIGN);
         most = max(most, max(a, c));
-    }
+    });
     for (u64 i = fours * 4 + thread_index(); i < count; i += thread_count())
         most = max(most, bits_of(x[i]) & ~SIGN);
     for (int by = 16; by > 0; by /= 2) most = max(most, __shfl_xor_sync(0xFFFFFFFFu, most, by));

@@ -57,6 +57,29 @@ DEVICE float add_rz(float a, float b) {
 DEVICE bool is_nan_bits(u32 x) { return (x & 0x7FFFFFFFu) > 0x7F800000u; }
 DEVICE float canonical(float x) { return is_nan_bits(bits_of(x)) ? float_of(CANONICAL_NAN) : x; }
 
+// The nearest bfloat16, ties to even; of NaN the one.
+DEVICE float nearest_bf16(float x) {
+    u32 bits = bits_of(x);
+    u32 rounded = (bits + 0x7FFFu + (bits >> 16 & 1)) & 0xFFFF0000u;
+    return float_of(is_nan_bits(bits) ? CANONICAL_NAN : rounded);
+}
+
 // The number of this thread among all of a launch with blocks and threads in one direction, and their count.
 DEVICE u64 thread_index() { return (u64)blockIdx.x * blockDim.x + threadIdx.x; }
 DEVICE u64 thread_count() { return (u64)gridDim.x * blockDim.x; }
+
+#define EACH_ROUND _Pragma("unroll")
+
+// Of each index from `first` on, `step` apart, below `end`: value = get(index), then put(index, value). BY indices
+// at a time where there are as many, so that their numbers come from memory together.
+template <int BY, class I, class Get, class Put> DEVICE void each_of(I first, I end, I step, Get get, Put put) {
+    I i = first;
+    for (; i + (BY - 1) * step < end; i += BY * step) {
+        decltype(get(i)) values[BY];
+        EACH_ROUND
+        for (int k = 0; k < BY; k++) values[k] = get(i + k * step);
+        EACH_ROUND
+        for (int k = 0; k < BY; k++) put(i + k * step, values[k]);
+    }
+    for (; i < end; i += step) put(i, get(i));
+}

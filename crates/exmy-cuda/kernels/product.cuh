@@ -22,6 +22,8 @@ struct Gemm {
     u32 m, n, k, accumulate;
     u64 a_stride, b_stride, c_stride;
     float alpha, beta;
+    // Whether results are rounded to bfloat16 at last.
+    u32 rounds, gap;
 };
 
 // Which tile a block has: bands of eight tiles down, so that what blocks read at one time is little.
@@ -252,7 +254,7 @@ DEVICE void product(const T* a, const T* b, float* c, const float* a_scale, cons
                     if (ORDER == ORDER_FAST) {
                         float y = factor * four[e];
                         if (g.beta != 0.0f && q + e < g.n) y += g.beta * out[e];
-                        four[e] = canonical(y);
+                        four[e] = g.rounds ? nearest_bf16(y) : canonical(y);
                     } else if (steps == 0 && g.accumulate && q + e < g.n) {
                         four[e] = out[e] + 0.0f;
                     }

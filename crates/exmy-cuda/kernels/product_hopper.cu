@@ -128,7 +128,10 @@ template <bool E4M3, int WIDTH> DEVICE void product_on_tensor_cores(const Tensor
                     y += g.beta * out[0];
                     if (both) z += g.beta * out[1];
                 }
-                if (!plain) {
+                if (g.rounds) {
+                    y = nearest_bf16(y);
+                    z = nearest_bf16(z);
+                } else if (!plain) {
                     y = canonical(y);
                     z = canonical(z);
                 }

@@ -192,7 +192,7 @@ impl<'a> Work<'a> {
         let most = device.properties().processors * 8;
         if x.is_dense() && !blocks.has_first() && x.first.is_multiple_of(4) {
             let count = x.rows * x.cols;
-            let grid = Grid::cover(count.div_ceil(8), 256);
+            let grid = Grid::cover(count.div_ceil(16), 256);
             let grid = Grid::new(grid.blocks[0].min(most), 256);
             let launch = Launch::new(device, &BLOCKS, "tensor_amax").read_at(x.buffer, x.first);
             // SAFETY: the view has as many elements, and begins where four numbers may.

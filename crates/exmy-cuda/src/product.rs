@@ -112,9 +112,11 @@ struct Gemm {
     c_stride: u64,
     alpha: f32,
     beta: f32,
+    rounds: u32,
+    gap: u32,
 }
 
-// SAFETY: four fields of 32 bits, three of 64 and two of 32, without a gap.
+// SAFETY: four fields of 32 bits, three of 64 and four of 32, without a gap.
 unsafe impl Plain for Gemm {}
 
 /// `c = alpha a b + beta c` in an order; with `factor = (alpha * left) * right` as in [`exmy::gemm::fast`]:
@@ -145,6 +147,20 @@ pub fn multiply(
     with: Scaling,
     scales: Scales<'_>,
 ) -> Result<()> {
+    multiply_to(order, a, b, c, with, scales, false)
+}
+
+/// The same; with `rounds` the results of all orders but [`Order::F32`] are rounded to bfloat16 at last, to nearest
+/// even, NaN to the one.
+pub(crate) fn multiply_to(
+    order: Order,
+    a: Matrix<'_>,
+    b: Matrix<'_>,
+    c: ViewMut<'_, f32>,
+    with: Scaling,
+    scales: Scales<'_>,
+    rounds: bool,
+) -> Result<()> {
     let ((m, k), (inner, n)) = (a.shape(), b.shape());
     if k != inner || c.shape() != (m, n) {
         let why =
@@ -160,7 +176,7 @@ pub fn multiply(
     if m == 0 || n == 0 {
         return Ok(());
     }
-    let product = Product { m, n, k, with, scales };
+    let product = Product { m, n, k, with, scales, rounds };
     match (order, a, b) {
         (Order::Fast, Matrix::F32(a, s), Matrix::F32(b, t)) => {
             product.run(&FAST_F32, "fast_f32", (a, s), (b, t), c)
@@ -195,6 +211,8 @@ struct Product<'a> {
     k: usize,
     with: Scaling,
     scales: Scales<'a>,
+    /// Whether results are rounded to bfloat16, to nearest even, at last.
+    rounds: bool,
 }
 
 /// An operand as kernels take it: every row begins at a multiple of 16 bytes.
@@ -276,6 +294,8 @@ impl Product<'_> {
             c_stride: c.stride as u64,
             alpha: self.with.alpha,
             beta: self.with.beta,
+            rounds: self.rounds.into(),
+            gap: 0,
         }
     }
 

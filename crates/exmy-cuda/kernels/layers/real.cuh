@@ -7,8 +7,6 @@
 #pragma once
 #include "prelude.cuh"
 
-#define EACH_ROUND _Pragma("unroll")
-
 template <int N> DEVICE float polynomial(float x, const float (&c)[N]) {
     float sum = c[N - 1];
     EACH_ROUND
@@ -130,20 +128,6 @@ DEVICE float fold_larger(float x) {
     for (int half = LANES / 2; half > 0; half /= 2)
         x = larger(x, __shfl_down_sync(ALL_LANES, x, half, LANES));
     return __shfl_sync(ALL_LANES, x, 0, LANES);
-}
-
-// Of each index from `first` on, `step` apart, below `end`: value = get(index), then put(index, value). BY indices
-// at a time where there are as many, so that their numbers come from memory together.
-template <int BY, class I, class Get, class Put> DEVICE void each_of(I first, I end, I step, Get get, Put put) {
-    I i = first;
-    for (; i + (BY - 1) * step < end; i += BY * step) {
-        decltype(get(i)) values[BY];
-        EACH_ROUND
-        for (int k = 0; k < BY; k++) values[k] = get(i + k * step);
-        EACH_ROUND
-        for (int k = 0; k < BY; k++) put(i + k * step, values[k]);
-    }
-    for (; i < end; i += step) put(i, get(i));
 }
 
 // The sum of term(i) over 0..width; all lanes get it. Threads without a row come with width 0.

@@ -3,11 +3,6 @@
 #include "layers/real.cuh"
 #include "round.cuh"
 
-DEVICE float nearest_bf16(float x) {
-    Step step = {0x7FFFu, 0x7FFFu, 1, 0xFFFF0000u};
-    return canonical(step_of(step, x));
-}
-
 KERNEL(256) mask(float* x, u64 count, u32 keep) {
     auto masked = [&](u64 i) {
         float rounded = nearest_bf16(x[i]);

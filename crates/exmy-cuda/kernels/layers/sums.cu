@@ -3,9 +3,9 @@
 // (`global_norm`).
 #include "layers/real.cuh"
 
-// A block has 32 columns: its warps fetch 64 rows at a time, and the first one adds them, ascending. With
+// A block has 32 columns: its warps fetch 128 rows at a time, and the first one adds them, ascending. With
 // steps the chain starts at 0, and its rounded end is added.
-#define AT_ONCE 64
+#define AT_ONCE 128
 
 KERNEL(256) bias_backward(const float* dy, u64 rows, u32 width, float* d_bias, Step step) {
     SHARED float fetched[2][AT_ONCE][32];

@@ -17,9 +17,10 @@ use super::Cuda;
 use super::products::{view, view_mut};
 use crate::blocks::turned_image_into;
 use crate::pack::copy_matrix;
+use crate::product::multiply_to;
 use crate::{
     Buffer, Converter, Element, Matrix, Order, Result, Scales, View, ViewMut, decode_into,
-    factored_image_into, image_into, multiply, quantize,
+    factored_image_into, image_into, quantize,
 };
 
 /// The codes of one operand.
@@ -156,6 +157,7 @@ impl Cuda {
         [left, right]: [&Codes; 2],
         out: MatrixMut<'_, Self>,
         mode: Output,
+        rounds: bool,
     ) {
         let order = match cores {
             TensorCores::Bf16 => Order::HopperBf16,
@@ -177,7 +179,7 @@ impl Cuda {
                 Product::GradInput => (a, b),
                 Product::GradWeight => (a.t(), b),
             };
-            multiply(order, a, b, out, with, scales)
+            multiply_to(order, a, b, out, with, scales, rounds)
         });
     }
 }

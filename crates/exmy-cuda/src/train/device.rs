@@ -95,7 +95,7 @@ impl Device for Cuda {
         out: MatrixMut<'_, Self>,
         mode: Output,
     ) {
-        self.product(product, left, right, out, mode, None);
+        self.product(product, left, right, out, mode, None, false);
     }
 
     fn add_bias(

@@ -6,7 +6,8 @@ use exmy_train::nn::device::{Matrix, MatrixMut};
 use exmy_train::nn::site::Product;
 
 use super::Cuda;
-use crate::{Buffer, Order, Result, Scales, View, ViewMut, multiply};
+use crate::product::multiply_to;
+use crate::{Buffer, Order, Result, Scales, View, ViewMut};
 
 /// The scales of whole tensors that multiply the sums, if the order is `fast`; else it is that of gemm::f32.
 pub(super) type Factors<'a> = Option<[Option<&'a Buffer<f32>>; 2]>;
@@ -36,6 +37,7 @@ impl Cuda {
         mut out: MatrixMut<'_, Self>,
         mode: Output,
         fast: Factors<'_>,
+        rounds: bool,
     ) {
         let (rows, depth, cols, inner) = match product {
             Product::Forward => (left.rows(), left.cols(), right.rows(), right.cols()),
@@ -71,7 +73,7 @@ impl Cuda {
                 Product::GradInput => (left, right),
                 Product::GradWeight => (left.t(), right),
             };
-            multiply(order, left, right, out, scaling, scales)
+            multiply_to(order, left, right, out, scaling, scales, rounds)
         });
     }
 }

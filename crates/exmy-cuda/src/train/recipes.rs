@@ -314,14 +314,16 @@ impl Quantize for Cuda {
         to: Option<(Format, Rules)>,
     ) {
         let product = packed.product.expect("operands are packed before they are multiplied");
+        // The usual cast is part of the product.
+        let rounds = to == Some((Format::BF16, Rules::DEFAULT));
         if let Some(cores) = packed.cores {
-            self.multiply_codes(cores, product, packed.codes.each_ref(), out.again(), mode);
+            self.multiply_codes(cores, product, packed.codes.each_ref(), out.again(), mode, rounds);
         } else {
             let [a, b] = &packed.sides;
             let factors = [a, b].map(|side| side.factor.as_ref());
-            self.product(product, a.image(), b.image(), out.again(), mode, Some(factors));
+            self.product(product, a.image(), b.image(), out.again(), mode, Some(factors), rounds);
         }
-        if let Some(to) = to {
+        if let Some(to) = to.filter(|_| !rounds) {
             self.cast(to, out);
         }
     }

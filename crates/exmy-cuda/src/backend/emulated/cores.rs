@@ -5,6 +5,7 @@
 
 use exmy::format::Format;
 use exmy::gemm::{Operand, Spec, gemm_into};
+use exmy::minifloat::Bf16;
 use exmy::{View, ViewMut};
 
 use super::Boxes;
@@ -80,6 +81,11 @@ pub(super) unsafe fn launch(name: &'static str, args: &[&[u8]]) -> Result<()> {
         let c = std::slice::from_raw_parts_mut(address(c) as *mut f32, (m - 1) * stride + n);
         let out =
             ViewMut::with_row_stride(c, m, n, stride).map_err(|error| unfit(error.to_string()))?;
-        gemm_into(a, b, &spec, out).map(drop).map_err(|error| unfit(error.to_string()))
+        gemm_into(a, b, &spec, out).map(drop).map_err(|error| unfit(error.to_string()))?;
+        if number(48) != 0 {
+            let rows = c.chunks_mut(stride).flat_map(|row| row.iter_mut().take(n));
+            rows.for_each(|x| *x = Bf16::from_f32(*x).to_f32());
+        }
     }
+    Ok(())
 }
