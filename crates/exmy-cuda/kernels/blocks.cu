@@ -320,8 +320,8 @@ KERNEL(256) block_amax(const float* x, u32* amax, PARAMETERS(Blocks) b) {
 }
 EXPORT(block_amax)
 
-// The largest magnitude of a whole matrix without a stride, and nothing done to it first; 0 before.
-KERNEL(256) tensor_amax(const float* x, u32* amax, u64 count) {
+// The factors of a whole matrix without a stride, and nothing done to it first.
+KERNEL(256) tensor_amax(const float* x, float* factors, u64 count, PARAMETERS(Blocks) b) {
     u32 most = 0;
     u64 fours = count / 4;
     auto fetch = [&](u64 i) { return ((const float4*)x)[i]; };
@@ -332,8 +332,8 @@ KERNEL(256) tensor_amax(const float* x, u32* amax, u64 count) {
     });
     for (u64 i = fours * 4 + thread_index(); i < count; i += thread_count())
         most = max(most, bits_of(x[i]) & ~SIGN);
-    for (int by = 16; by > 0; by /= 2) most = max(most, __shfl_xor_sync(0xFFFFFFFFu, most, by));
-    if (threadIdx.x % 32 == 0) atomicMax(amax, most);
+    most = largest_of_block(most);
+    if (threadIdx.x == 0) found_by_block(b, most, gridDim.x, factors);
 }
 EXPORT(tensor_amax)
 

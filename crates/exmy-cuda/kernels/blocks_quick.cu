@@ -127,19 +127,13 @@ template <class T> DEVICE void quick_rows(const float* x, T* out, const Blocks& 
     store_eight(out + row * b.out_stride + at, v, s.nan);
 }
 
-// The largest magnitude that a block of threads has seen, to a place that holds one.
-DEVICE void largest_of_all(u32 most, u32* amax) {
-    SHARED u32 parts[32];
-    for (int by = 16; by > 0; by /= 2) most = max(most, __shfl_xor_sync(0xFFFFFFFFu, most, by));
-    if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = most;
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        for (u32 i = 1; i < blockDim.x / 32; i++) most = max(most, parts[i]);
-        atomicMax(amax, most);
-    }
+// The largest magnitude that a block of threads has seen, to those of the others.
+DEVICE void largest_of_all(u32 most, float* factors, const Blocks& b) {
+    most = largest_of_block(most);
+    if (threadIdx.x == 0) found_by_block(b, most, gridDim.x, factors);
 }
 
-KERNEL(256) quick_rows_amax(const float* x, u32* amax, PARAMETERS(Blocks) b) {
+KERNEL(256) quick_rows_amax(const float* x, float* factors, PARAMETERS(Blocks) b) {
     u64 groups = (u64)(b.cols / 8) * b.rows;
     u32 most = 0;
     // Whole warps go on together.
@@ -150,7 +144,7 @@ KERNEL(256) quick_rows_amax(const float* x, u32* amax, PARAMETERS(Blocks) b) {
 #pragma unroll
         for (int i = 0; i < 8; i++) most = max(most, v[i] & ~SIGN);
     }
-    largest_of_all(most, amax);
+    largest_of_all(most, factors, b);
 }
 EXPORT(quick_rows_amax)
 
@@ -271,7 +265,7 @@ template <int ROWS, class T> DEVICE void quick_columns(const float* x, T* out, c
     }
 }
 
-template <int ROWS> DEVICE void columns_amax(const float* x, u32* amax, const Blocks& b) {
+template <int ROWS> DEVICE void columns_amax(const float* x, float* factors, const Blocks& b) {
     u32 across = (b.cols + 127) / 128, bands = (b.rows + ROWS - 1) / ROWS, most = 0;
     for (u64 at = blockIdx.x; at < (u64)across * bands; at += gridDim.x) {
         u32 col = (u32)(at % across) * 128 + threadIdx.x, first = (u32)(at / across) * ROWS, v[ROWS];
@@ -279,12 +273,12 @@ template <int ROWS> DEVICE void columns_amax(const float* x, u32* amax, const Bl
 #pragma unroll
         for (int i = 0; i < ROWS; i++) most = max(most, v[i] & ~SIGN);
     }
-    largest_of_all(most, amax);
+    largest_of_all(most, factors, b);
 }
 
 #define QUICK_COLUMNS(ROWS)                                                                           \
-    KERNEL(128) quick_columns##ROWS##_amax(const float* x, u32* amax, PARAMETERS(Blocks) b) {         \
-        columns_amax<ROWS>(x, amax, b);                                                               \
+    KERNEL(128) quick_columns##ROWS##_amax(const float* x, float* factors, PARAMETERS(Blocks) b) {    \
+        columns_amax<ROWS>(x, factors, b);                                                            \
     }                                                                                                 \
     KERNEL(128)                                                                                       \
     quick_columns##ROWS##_f32(const float* x, float* out, const float* given, PARAMETERS(Blocks) b) { \

@@ -71,6 +71,28 @@ DEVICE Factors tensor_factors(const Blocks& b, float amax) {
     return f;
 }
 
+// Adds the largest magnitude that a block of threads has found, by one of its threads. Behind the factors are the
+// largest so far and the number of blocks that have added theirs, 0 before; the last one writes the factors.
+DEVICE void found_by_block(const Blocks& b, u32 most, u32 blocks, float* factors) {
+    u32* found = (u32*)(factors + 4);
+    atomicMax(found, most);
+    __threadfence();
+    if (atomicAdd(found + 1, 1u) + 1 < blocks) return;
+    *(Factors*)factors = tensor_factors(b, float_of(atomicMax(found, 0u)));
+}
+
+// The largest magnitude that the threads of a block have seen; all have to come.
+DEVICE u32 largest_of_block(u32 most) {
+    SHARED u32 parts[32];
+    for (int by = 16; by > 0; by /= 2) most = max(most, __shfl_xor_sync(0xFFFFFFFFu, most, by));
+    if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = most;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        for (u32 i = 1; i < blockDim.x / 32; i++) most = max(most, parts[i]);
+    }
+    return most;
+}
+
 DEVICE Factors factors_of(const Blocks& b, const float* given) {
     if (given == nullptr) return Factors{1.0f, 1.0f, b.reciprocal, 1.0f};
     return Factors{given[0], given[1], given[2], given[3]};

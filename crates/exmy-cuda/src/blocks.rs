@@ -28,7 +28,7 @@ pub trait Image: Element {
     #[doc(hidden)]
     const KERNELS: Kernels;
     #[doc(hidden)]
-    fn cast(converter: &Converter, x: &Buffer<f32>, out: &mut Buffer<Self>) -> Result<()>;
+    const CAST: &'static str;
 }
 
 /// The kernels of one kind of output.
@@ -60,16 +60,12 @@ macro_rules! kernels {
 
 impl Image for f32 {
     const KERNELS: Kernels = kernels!("f32");
-    fn cast(converter: &Converter, x: &Buffer<f32>, out: &mut Buffer<f32>) -> Result<()> {
-        converter.fake_quantize_into(x, out)
-    }
+    const CAST: &'static str = "round_f32";
 }
 
 impl Image for Bf16 {
     const KERNELS: Kernels = kernels!("bf16");
-    fn cast(converter: &Converter, x: &Buffer<f32>, out: &mut Buffer<Bf16>) -> Result<()> {
-        converter.fake_quantize_bf16(x, out)
-    }
+    const CAST: &'static str = "round_bf16";
 }
 
 /// A matrix in a block format on the device; a device's [`exmy::BlockTensor`].
@@ -80,7 +76,7 @@ pub struct BlockTensor {
     shape: (usize, usize),
     codes: Buffer<u8>,
     scales: Buffer<u8>,
-    /// encode, decode, block, amax.
+    /// encode, decode, block, amax, and two numbers of kernels.
     factors: Option<Buffer<f32>>,
 }
 
@@ -187,19 +183,21 @@ impl<'a> Work<'a> {
     /// The scale factors of the whole tensor, from its largest magnitude.
     fn factors(&self, x: View<'_, f32>, blocks: &Blocks) -> Result<Buffer<f32>> {
         let device = self.device();
-        let mut amax = device.zeros::<u32>(1)?;
-        let mut factors = Buffer::uninit(device, 4)?;
+        // Behind the four factors kernels find them.
+        let mut factors = device.zeros::<f32>(6)?;
         let most = device.properties().processors * 8;
         if x.is_dense() && !blocks.has_first() && x.first.is_multiple_of(4) {
             let count = x.rows * x.cols;
             let grid = Grid::cover(count.div_ceil(16), 256);
             let grid = Grid::new(grid.blocks[0].min(most), 256);
             let launch = Launch::new(device, &BLOCKS, "tensor_amax").read_at(x.buffer, x.first);
+            let launch = launch.write(&mut factors).value(count as u64).value(*blocks);
             // SAFETY: the view has as many elements, and begins where four numbers may.
-            unsafe { launch.write(&mut amax).value(count as u64).run(grid)? };
-        } else {
-            self.amax(x, &blocks.as_one_block(), &mut amax)?;
+            unsafe { launch.run(grid)? };
+            return Ok(factors);
         }
+        let mut amax = device.zeros::<u32>(1)?;
+        self.amax(x, &blocks.as_one_block(), &mut amax)?;
         let launch = Launch::new(device, &BLOCKS, "tensor_scale").read(&amax).write(&mut factors);
         // SAFETY: one number in, four out.
         unsafe { launch.value(*blocks).run(Grid::new(1, 32))? };
@@ -403,7 +401,7 @@ fn cast_image<T: Image>(work: &Work<'_>, out: &mut ViewMut<'_, T>) -> Result<()>
     };
     let converter = work.random.map_or(converter, |random| converter.with_random(random));
     let count = x.rows * x.cols;
-    let whole = x.is_dense() && x.first == 0 && x.buffer.len() == count;
+    let whole = x.is_dense() && x.first.is_multiple_of(8);
     // Without a rotation both casts are one pass.
     let own = if rotation.is_none() && whole {
         None
@@ -413,12 +411,13 @@ fn cast_image<T: Image>(work: &Work<'_>, out: &mut ViewMut<'_, T>) -> Result<()>
         Some(work.prepared(&blocks)?)
     };
     let converter = converter.after(if rotation.is_none() { before } else { None });
-    let from = own.as_ref().unwrap_or(x.buffer);
-    if out.first == 0 && out.buffer.len() == count {
-        return T::cast(&converter, from, out.buffer);
+    let from = own.as_ref().map_or((x.buffer, x.first), |own| (own, 0));
+    let (how, dense) = ((work.what, T::CAST), out.stride == x.cols || x.rows <= 1);
+    if dense && out.first.is_multiple_of(8) {
+        return converter.run_at(how, Write::Values, from, (out.buffer, out.first), count);
     }
     let mut dense = Buffer::uninit(work.device(), count)?;
-    T::cast(&converter, from, &mut dense)?;
+    converter.run_at(how, Write::Values, from, (&mut dense, 0), count)?;
     pack::copy_matrix(View::new(&dense, x.rows, x.cols)?, out)
 }
 

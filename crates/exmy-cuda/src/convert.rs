@@ -116,19 +116,37 @@ impl Converter {
         x: &Buffer<f32>,
         out: &mut Buffer<T>,
     ) -> Result<()> {
-        let (rounder, before, words) = self.parts(what, write)?;
         if x.len() != out.len() {
             let why = format!("{} numbers and room for {}", x.len(), out.len());
             return Err(Error::unfit(what, why));
         }
-        if x.is_empty() {
+        self.run_at((what, kernel), write, (x, 0), (out, 0), x.len())
+    }
+
+    /// The same of `count` numbers from one place on to another, multiples of eight, which the buffers have.
+    pub(crate) fn run_at<T: Element>(
+        &self,
+        (what, kernel): (&'static str, &'static str),
+        write: Write,
+        (x, first): (&Buffer<f32>, usize),
+        (out, to): (&mut Buffer<T>, usize),
+        count: usize,
+    ) -> Result<()> {
+        let (rounder, before, words) = self.parts(what, write)?;
+        let fit = |len: usize, first: usize| first % 8 == 0 && first <= len && count <= len - first;
+        if !fit(x.len(), first) || !fit(out.len(), to) {
+            let why =
+                format!("{count} numbers from {first} of {} to {to} of {}", x.len(), out.len());
+            return Err(Error::unfit(what, why));
+        }
+        if count == 0 {
             return Ok(());
         }
         let device = out.device().clone();
-        let grid = stride_grid(&device, x.len());
+        let grid = stride_grid(&device, count);
         let launch = Launch::new(&device, &CONVERT, kernel);
-        let launch = launch.read(x).write(out).value(x.len() as u64);
-        // SAFETY: both buffers have as many elements as the kernel is told, and begin where four numbers may.
+        let launch = launch.read_at(x, first).write_at(out, to).value(count as u64);
+        // SAFETY: both buffers have as many elements as the kernel is told, and begin where eight numbers may.
         unsafe { launch.value(rounder).value(before).value(words).run(grid) }
     }
 

@@ -7,7 +7,7 @@ use exmy::block::BlockFormat;
 use super::params::Blocks;
 use super::{Image, Work};
 use crate::launch::Launch;
-use crate::module::{BLOCKS, QUICK};
+use crate::module::QUICK;
 use crate::{Buffer, Grid, Result, View, ViewMut};
 
 /// A walk through a matrix.
@@ -107,8 +107,7 @@ impl Work<'_> {
             return self.factors(x, blocks);
         }
         let device = self.device();
-        let mut amax = device.zeros::<u32>(1)?;
-        let mut factors = Buffer::uninit(device, 4)?;
+        let mut factors = device.zeros::<f32>(6)?;
         let kernel = match walk {
             Walk::Rows => "quick_rows_amax",
             Walk::Columns16 => "quick_columns16_amax",
@@ -116,12 +115,9 @@ impl Work<'_> {
         };
         let grid = walk.grid(blocks, Some(device.properties().processors * 8));
         let launch =
-            Launch::new(device, &QUICK, kernel).read_at(x.buffer, x.first).write(&mut amax);
+            Launch::new(device, &QUICK, kernel).read_at(x.buffer, x.first).write(&mut factors);
         // SAFETY: the view lies in its buffer, and its rows begin where four numbers may if they are read so.
         unsafe { launch.value(*blocks).run(grid)? };
-        let launch = Launch::new(device, &BLOCKS, "tensor_scale").read(&amax).write(&mut factors);
-        // SAFETY: one number in, four out.
-        unsafe { launch.value(*blocks).run(Grid::new(1, 32))? };
         Ok(factors)
     }
 }
