@@ -94,14 +94,14 @@ impl Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        // SAFETY: the handles are this value's own. Destroying a stream lets what was asked of it be done
-        // first.
         drop(self.flush());
         for address in locked(&self.held).idle.drain() {
             self.release(address);
         }
         // The graphs go before the context may.
         drop(std::mem::take(&mut *locked(&self.held)));
+        // SAFETY: the handles are this value's own. Destroying a stream lets what was asked of it be done
+        // first.
         unsafe {
             sys::cuCtxSetCurrent(self.gpu.context);
             sys::cuEventDestroy_v2(self.reached);
