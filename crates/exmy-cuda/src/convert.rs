@@ -133,7 +133,9 @@ impl Converter {
         count: usize,
     ) -> Result<()> {
         let (rounder, before, words) = self.parts(what, write)?;
-        let fit = |len: usize, first: usize| first.is_multiple_of(8) && first <= len && count <= len - first;
+        let fit = |len: usize, first: usize| {
+            first.is_multiple_of(8) && first <= len && count <= len - first
+        };
         if !fit(x.len(), first) || !fit(out.len(), to) {
             let why =
                 format!("{count} numbers from {first} of {} to {to} of {}", x.len(), out.len());
