@@ -5,7 +5,7 @@
 //! uniformly random finite codes, or binary32 and binary64 numbers drawn from the values of these
 //! and the gaps between them. Compilers may turn such loops into vector code, of every crate alike.
 //!
-//! Right answers, as `tests/minifloat_peers.rs` counts them: every crate's `add`, `sub`, `mul` and
+//! Right answers, as `tests/minifloat/peers.rs` counts them: every crate's `add`, `sub`, `mul` and
 //! `div` (but microfloat's `add` of E4M3FN); `from_f64` of float8, minifloat and APFloat only -
 //! half's errs next to every midpoint of f16, microfloat's at most of them; `fma` of APFloat only,
 //! as the others round twice. exp of the others is that of `f32` rounded again, of ours correctly

@@ -1,6 +1,6 @@
 //! The types with a name, and the constants of each.
 //!
-//! The constants in the documentation are compared with the code by `tests/minifloat_names.rs`.
+//! The constants in the documentation are compared with the code by `tests/minifloat/names.rs`.
 
 use super::{ConstantCodes, ExMy, Finite, FloatFormat, Fn, Fnuz, Minifloat};
 use crate::format::Format;

@@ -172,7 +172,7 @@ const fn exp2(x: f64) -> Estimate {
 #[cfg(test)]
 mod tests {
     /// `ln(2) / 32` in two parts is checked by going through every argument of the functions, in
-    /// `tests/minifloat_fast.rs`.
+    /// `tests/minifloat/fast.rs`.
     #[test]
     fn table_is_increasing_and_squares_to_itself() {
         let table = super::TABLE;

@@ -77,7 +77,7 @@ fn edges_of_every_target_from_sources_of_every_width() {
 }
 
 /// 16-bit targets of binary64: the neighbours of every midpoint, where going by way of binary32
-/// goes wrong on one side of each. (How often crates do, `tests/minifloat_peers.rs` counts.)
+/// goes wrong on one side of each. (How often crates do, `tests/minifloat/peers.rs` counts.)
 #[test]
 fn midpoints_of_the_16_bit_formats_from_binary64() {
     for (to, count) in [(Format::F16, 31743), (Format::BF16, 32639)] {

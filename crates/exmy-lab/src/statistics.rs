@@ -21,9 +21,11 @@ pub mod intervals;
 pub mod power;
 #[doc(hidden)]
 pub mod ranks;
+mod survival;
 
 pub use counts::{Signs, coins, fisher, sign_test, wilson};
 pub use distribution::{incomplete_beta, normal_quantile, normal_tail, t_quantile, t_tail};
 pub use intervals::{Interval, mean, mean_interval, median, paired_interval, sd};
 pub use power::{fisher_power, interval_power};
 pub use ranks::{Roc, Trend, jaccard, mann_kendall, midranks, roc, spearman};
+pub use survival::{LogRank, kaplan_meier, log_rank};

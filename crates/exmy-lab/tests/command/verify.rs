@@ -7,7 +7,7 @@ const CASES: &str = include_str!("../../../../tests/data/testfloat/cases.txt");
 /// TestFloat's own cases through the program, with the options that its settings have here.
 #[test]
 fn testfloats_cases_pass() {
-    // The library judges all of them (tests/golden); here every 9th section is enough.
+    // The library judges all of them (tests/vectors); here every 9th section is enough.
     for section in CASES.split("# ").skip(1).step_by(9) {
         let (arguments, lines) = section.split_once('\n').unwrap();
         let mut words = vec!["verify"];

@@ -3,3 +3,4 @@ mod distribution;
 mod intervals;
 mod power;
 mod ranks;
+mod survival;

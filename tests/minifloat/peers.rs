@@ -6,8 +6,6 @@
 //! format and their neighbours. The operands of `fma` are 200 000 random triples, and
 //! `fma` is that of `f32`, rounded again, where the crate has none of its own.
 
-#![cfg(feature = "std")]
-
 use exmy::format::Format;
 use exmy::math::{Context, Operand};
 use exmy::random::{Philox, Stream};

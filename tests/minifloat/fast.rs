@@ -3,8 +3,6 @@
 //! `Format::encode_by` and `math::Context` are the definition and have oracles of their own; here
 //! the typed scalar's own paths must give the very same codes, NaN included.
 
-#![cfg(feature = "std")]
-
 use exmy::format::Format;
 use exmy::math::{Context, Operand};
 use exmy::minifloat::*;
@@ -324,7 +322,7 @@ fn functions_of_all_codes() {
     functions::<Binary8p1ufFormat>(1);
 }
 
-/// All 2^32 binary32 inputs; `cargo test --release --test minifloat_fast -- --ignored all_inputs`.
+/// All 2^32 binary32 inputs; `cargo test --release --test minifloat fast:: -- --ignored all_inputs`.
 fn all_inputs<F: FloatFormat>() {
     let format: Format = F::FORMAT;
     let chunk = |high: u32| {
@@ -341,7 +339,7 @@ fn all_inputs<F: FloatFormat>() {
 }
 
 #[test]
-#[ignore = "a quarter of an hour: cargo test --release --test minifloat_fast -- --ignored"]
+#[ignore = "a quarter of an hour: cargo test --release --test minifloat fast:: -- --ignored"]
 fn all_inputs_of_six_formats() {
     all_inputs::<ExMy<4, 3, Fn>>();
     all_inputs::<ExMy<5, 2>>();
@@ -352,7 +350,7 @@ fn all_inputs_of_six_formats() {
 }
 
 #[test]
-#[ignore = "seconds in release mode: cargo test --release --test minifloat_fast -- --ignored all_pairs"]
+#[ignore = "seconds in release mode: cargo test --release --test minifloat fast:: -- --ignored all_pairs"]
 fn all_pairs_of_twelve_bits() {
     let codes = || ExMy::<8, 3>::FORMAT.codes();
     binary::<ExMy<8, 3>>(codes().flat_map(|a| codes().map(move |b| (a, b))));

@@ -48,7 +48,7 @@ macro_rules! names {
 
 #[test]
 fn documentation_tells_the_constants() {
-    let source = include_str!("../src/minifloat/names.rs");
+    let source = include_str!("../../src/minifloat/names.rs");
     let names = names! {
         E4M3 E5M2 E4M3Ieee E3M4 E4M3Fnuz E5M2Fnuz E4M3B11Fnuz E3M2 E2M3 E2M1 E3M0 Int8 E8M0 Ue4m3
         Ue5m3 F16 Bf16 Tf32 E8M3 E8M4 E8M5 E8M6 E8M13 Binary8p3se Binary8p4se Binary8p5se Binary8p1uf

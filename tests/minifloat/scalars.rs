@@ -1,12 +1,8 @@
 //! The typed scalars: equal to the run-time formats, to `half`, and to the laws of rounding.
 
-#![cfg(feature = "std")]
-
-mod common;
-
 use std::cmp::Ordering;
 
-use common::power;
+use crate::common::power;
 use exmy::format::{Format, Value};
 use exmy::math::{Context, Operand};
 use exmy::minifloat::*;
