@@ -7,7 +7,6 @@ use std::ptr;
 
 use cudarc::driver::sys;
 
-use super::stream::Stream;
 use super::{Gpu, locked};
 use crate::Result;
 use crate::backend::batch::{Batch, Node, Starter};
@@ -94,7 +93,13 @@ impl Gpu {
     }
 }
 
-impl Starter for Stream {
+/// A stream of a device, on which launches and graphs begin.
+pub(super) struct Queue<'a> {
+    pub(super) gpu: &'a Gpu,
+    pub(super) stream: sys::CUstream,
+}
+
+impl Starter for Queue<'_> {
     type Graph = Graph;
 
     fn one(&self, batch: &Batch, at: usize) -> Result<()> {
@@ -134,7 +139,7 @@ impl Starter for Stream {
 
     fn make(&self, batch: &Batch) -> Result<Graph> {
         let mut made = Graph { graph: ptr::null_mut(), ready: ptr::null_mut(), nodes: Vec::new() };
-        let gpu = &self.gpu;
+        let gpu = self.gpu;
         // SAFETY: the context is current. Handles are written to variables of their types; a node depends on
         // the one before; the driver copies parameters, whose pointers live until it returns.
         unsafe {

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 
 use cudarc::driver::sys::{self, CUmemPool_attribute_enum as Of, CUresult};
 
-use super::graph::Graph;
+use super::graph::{Graph, Queue};
 use super::{Gpu, locked};
 use crate::backend::batch::{self, Batch, Graphs, Starter};
 use crate::backend::idle::Idle;
@@ -20,8 +20,8 @@ use crate::{Error, Result};
 
 /// One stream, the event by which others wait for it, and what it holds back.
 pub(super) struct Stream {
-    pub(super) gpu: Arc<Gpu>,
-    pub(super) stream: sys::CUstream,
+    gpu: Arc<Gpu>,
+    stream: sys::CUstream,
     reached: sys::CUevent,
     held: Mutex<Held>,
 }
@@ -42,6 +42,10 @@ unsafe impl Send for Stream {}
 unsafe impl Sync for Stream {}
 
 impl Stream {
+    fn queue(&self) -> Queue<'_> {
+        Queue { gpu: &self.gpu, stream: self.stream }
+    }
+
     pub(super) fn new(gpu: Arc<Gpu>) -> Result<Arc<Self>> {
         gpu.enter()?;
         let (mut stream, mut reached) = (ptr::null_mut(), ptr::null_mut());
@@ -61,7 +65,7 @@ impl Stream {
     /// Begins what waits.
     fn begin(&self, held: &mut Held) -> Result<()> {
         let Held { batch, graphs, freed, .. } = held;
-        let begun = graphs.start(batch, self);
+        let begun = graphs.start(batch, &self.queue());
         batch.clear();
         freed.drain(..).for_each(|address| self.release(address));
         begun
@@ -88,7 +92,7 @@ impl Stream {
             return Ok(());
         }
         self.begin(held)?;
-        if self.gpu.wait { self.settle() } else { Ok(()) }
+        if self.gpu.wait { self.queue().settle() } else { Ok(()) }
     }
 }
 
@@ -260,7 +264,7 @@ impl Backend for Stream {
 
     fn synchronize(&self) -> Result<()> {
         self.flush()?;
-        self.settle()
+        self.queue().settle()
     }
 
     fn time(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<f32> {
