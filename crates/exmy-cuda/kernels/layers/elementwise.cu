@@ -62,7 +62,15 @@ KERNEL(256) add_bias(float* x, u64 rows, const float* bias, u32 width, Step step
 EXPORT(add_bias)
 
 // Functions of one number, in the order of exmy-train's `Function`.
-enum Function { GELU, RELU, SQUARED_RELU, LINEAR, TANH };
+enum Function { GELU, RELU, SQUARED_RELU, LINEAR, TANH, GELU_TANH };
+
+// tanh u of GELU by the hyperbolic tangent, and du / dx.
+DEVICE float2 gelu_tanh(float x) {
+    const float cubic = 0.044715f, scale = 0.7978845608028654f;
+    float square = x * x;
+    float u = scale * fma_rn(x * square, cubic, x);
+    return make_float2(tanh_of(u), scale * fma_rn(3.0f * cubic, square, 1.0f));
+}
 
 DEVICE float activated(u32 function, float x) {
     switch (function) {
@@ -70,6 +78,7 @@ DEVICE float activated(u32 function, float x) {
         case RELU: return x < 0.0f ? 0.0f : x;
         case SQUARED_RELU: return x < 0.0f ? 0.0f : x * x;
         case TANH: return tanh_of(x);
+        case GELU_TANH: return 0.5f * x * (1.0f + gelu_tanh(x).x);
         default: return x;
     }
 }
@@ -85,6 +94,11 @@ DEVICE float through(u32 function, float x, float d) {
         case TANH: {
             float y = tanh_of(x);
             return d * fma_rn(-y, y, 1.0f);
+        }
+        case GELU_TANH: {
+            float2 of = gelu_tanh(x);
+            float inner = x * fma_rn(-of.x, of.x, 1.0f) * of.y;
+            return d * (0.5f * (1.0f + of.x + inner));
         }
         default: return d;
     }

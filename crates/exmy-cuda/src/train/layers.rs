@@ -41,6 +41,7 @@ const fn code(function: Function) -> u32 {
         Function::SquaredRelu => 2,
         Function::Linear => 3,
         Function::Tanh => 4,
+        Function::GeluTanh => 5,
     }
 }
 

@@ -1,7 +1,8 @@
 //! The decoder-only transformer: forward, backward, loss.
 //!
-//! Pre-norm blocks as in GPT-2 and Llama: `h += o(mixer(norm1(h)))`, `h += down(act(norm2(h)))`, a last
-//! norm, the head; the mixer of each layer is softmax attention or gated linear attention. Every product of
+//! Pre-norm blocks as in GPT-2 and Llama, `h += o(mixer(norm1(h)))`, `h += down(act(norm2(h)))`, or as in OLMo 2
+//! with norms after what they norm, `h += norm1(o(mixer(h)))`, `h += norm2(down(act(h)))`; a last
+//! norm, the head. The mixer of each layer is softmax attention or gated linear attention. Every product of
 //! a linear operator goes through a [`Products`], in this order. Forward: for each layer q|k|v and o (gated
 //! linear attention: q|k|v|g|gk.0, gk.1, o), gate|up (or up), down; then the head. Backward: the head, then
 //! from the last layer to the first down, gate|up, and those of the mixer from the last to the first; of
@@ -19,19 +20,19 @@
 mod attend;
 #[doc(hidden)]
 pub mod config;
+mod evaluate;
 mod places;
 mod recur;
 
-pub(crate) use config::size;
 pub use config::{
-    Config, ConfigError, Gla, InitScheme, Mixer, Mixers, Mlp, Norm, Position, QkNorm,
+    Biases, Config, ConfigError, Gla, InitScheme, Mixer, Mixers, Mlp, Norm, NormPlace, Position,
+    QkNorm, Scaling,
 };
-
-use core::ops::Range;
+pub(crate) use config::{UNWRITTEN, size};
 
 use crate::nn::attention::Shape;
 use crate::nn::batch::{Batch, Model};
-use crate::nn::device::{Buffer, Cpu, Device, Slice, SliceMut, empty};
+use crate::nn::device::{Buffer, Cpu, Device, Matrix, MatrixMut, Slice, SliceMut, empty};
 use crate::nn::linear::Products;
 use crate::nn::parameters::Layout;
 use crate::nn::parts::{Context, MlpSaved, Normed, Pass, Spare};
@@ -87,9 +88,11 @@ struct Layer<D: Device> {
     recur: recur::Saved<D>,
     norm2: Normed<D>,
     mlp: MlpSaved<D>,
+    /// What the mixer and the MLP write, where norms come after them.
+    inner: [Buffer<D>; 2],
 }
 
-empty!(Layer { norm1, attend, recur, norm2, mlp });
+empty!(Layer { norm1, attend, recur, norm2, mlp, inner });
 
 /// Memory whose contents no other part reads.
 #[derive(Debug)]
@@ -135,7 +138,8 @@ impl<D: Device> Decoder<D> {
         let layout = config.layout();
         let rope = match config.position {
             Position::Rope { base } if config.mixer.any(Mixer::Attention, config.layers) => {
-                let tables = rope::tables(config.context, config.head_dim(), base);
+                let frequencies = rope::frequencies(config.head_dim(), base, config.rope_scaling);
+                let tables = rope::tables(config.context, &frequencies);
                 Some(Rope { tables: tables.map(|table| device.buffer(table)) })
             }
             Position::Learned | Position::None | Position::Rope { .. } => None,
@@ -199,52 +203,6 @@ impl<D: Device> Decoder<D> {
         mean
     }
 
-    /// The loss in nats of each token, without gradients.
-    ///
-    /// # Panics
-    /// As [`forward_backward`](Self::forward_backward), and if `losses` has not one element a token.
-    pub fn losses<'a>(
-        &mut self,
-        params: impl Into<Slice<'a, D>>,
-        tokens: &[u32],
-        targets: &[u32],
-        batch: usize,
-        products: &mut dyn Products<D>,
-        losses: impl Into<SliceMut<'a, D>>,
-    ) {
-        let (params, losses) = (params.into(), losses.into());
-        assert_eq!(tokens.len(), losses.len(), "every token has one loss");
-        self.forward(params, tokens, batch, Pass::Forward, products);
-        self.logits(params, 0..tokens.len(), products);
-        self.list_targets(tokens, targets);
-        let vocab = self.config.vocab;
-        let Saved { logits, targets, .. } = &mut self.saved;
-        let logits = logits.first_mut(tokens.len() * vocab);
-        self.device.cross_entropy(logits, vocab, targets, None, losses);
-    }
-
-    /// The logits, one a token of the vocabulary, of what follows one sequence.
-    ///
-    /// # Panics
-    /// If `params` has not the layout's length, `tokens` is not one to `context` tokens, or a token
-    /// is not below `vocab`.
-    pub fn last_logits<'a>(
-        &mut self,
-        params: impl Into<Slice<'a, D>>,
-        tokens: &[u32],
-        products: &mut dyn Products<D>,
-    ) -> Slice<'_, D> {
-        let params = params.into();
-        let mut seen = tokens.to_vec();
-        if self.config.sink && seen.len() < self.config.context {
-            // The sink takes the place of the first token: here of one that is put in front.
-            seen.insert(0, 0);
-        }
-        self.forward(params, &seen, 1, Pass::Forward, products);
-        self.logits(params, seen.len() - 1..seen.len(), products);
-        self.saved.logits.first(self.config.vocab)
-    }
-
     fn shape(&self, batch: usize, tokens: usize) -> Shape {
         let Config { context, heads, kv_heads, .. } = self.config;
         assert!(
@@ -267,7 +225,7 @@ impl<D: Device> Decoder<D> {
 
     /// Makes every buffer large enough for a pass over `shape`.
     fn reserve(&mut self, shape: &Shape, pass: Pass) {
-        let Config { layers, d_model, .. } = self.config;
+        let Config { layers, d_model, norm_place, .. } = self.config;
         let n = shape.batch * shape.sequence;
         let Self { device, saved, work, places, .. } = self;
         if saved.pass != pass {
@@ -282,6 +240,9 @@ impl<D: Device> Decoder<D> {
             let layer = &mut saved.layers[pass.memory(l)];
             layer.norm1.reserve(device, n, d_model);
             layer.norm2.reserve(device, n, d_model);
+            if norm_place == NormPlace::After {
+                layer.inner.iter_mut().for_each(|inner| device.grow(inner, n * d_model));
+            }
             match &block.mixer {
                 Mixing::Attend(attend) => {
                     attend.reserve(device, shape, pass, &mut layer.attend, work);
@@ -319,6 +280,7 @@ impl<D: Device> Decoder<D> {
         let Self { device, config, places, rope, saved, work, .. } = self;
         let cx = &mut Context { device: &*device, products, params };
         let (n, d, rope) = (tokens.len(), config.d_model, rope.as_ref());
+        let after = config.norm_place == NormPlace::After;
         let vocab = config.vocab as u32;
         if let Some(token) = tokens.iter().find(|&&token| token >= vocab) {
             panic!("token {token} is outside the vocabulary of {vocab}");
@@ -343,24 +305,41 @@ impl<D: Device> Decoder<D> {
             let x = x.first(n * d);
             let (mut middle, mut y) = (middle.first_mut(n * d), y.first_mut(n * d));
 
-            block.norm1.forward(cx, x, &mut saved.norm1, &mut work.spare);
-            let normed = saved.norm1.y.first(n * d);
+            let [inner1, inner2] = &mut saved.inner;
+            let (input, mut output) = if after {
+                (x, inner1.first_mut(n * d))
+            } else {
+                block.norm1.forward(cx, x, &mut saved.norm1, &mut work.spare);
+                (saved.norm1.y.first(n * d), middle.again())
+            };
             match &block.mixer {
                 Mixing::Attend(attend) => {
                     let saved = &mut saved.attend;
-                    attend.forward(cx, &shape, rope, normed, pass, saved, work, middle.again());
+                    attend.forward(cx, &shape, rope, input, pass, saved, work, output.again());
                 }
                 Mixing::Recur(recur) => {
                     let (sizes, saved) = ((shape.batch, shape.sequence), &mut saved.recur);
-                    recur.forward(cx, sizes, normed, saved, work, middle.again());
+                    recur.forward(cx, sizes, input, saved, work, output.again());
                 }
+            }
+            if after {
+                block.norm1.forward(cx, output.read(), &mut saved.norm1, &mut work.spare);
+                copy(device, saved.norm1.y.first(n * d), middle.again());
             }
             device.add_assign(middle.again(), x);
             cx.tensor(layer, Place::Residual, false, middle.again(), d);
 
-            block.norm2.forward(cx, middle.read(), &mut saved.norm2, &mut work.spare);
-            let normed = saved.norm2.y.first(n * d);
-            block.mlp.forward(cx, n, normed, &mut saved.mlp, y.again());
+            let (input, mut output) = if after {
+                (middle.read(), inner2.first_mut(n * d))
+            } else {
+                block.norm2.forward(cx, middle.read(), &mut saved.norm2, &mut work.spare);
+                (saved.norm2.y.first(n * d), y.again())
+            };
+            block.mlp.forward(cx, n, input, &mut saved.mlp, output.again());
+            if after {
+                block.norm2.forward(cx, output.read(), &mut saved.norm2, &mut work.spare);
+                copy(device, saved.norm2.y.first(n * d), y.again());
+            }
             device.add_assign(y.again(), middle.read());
             cx.tensor(layer, Place::Residual, false, y, d);
             if pass == Pass::Forward {
@@ -370,22 +349,6 @@ impl<D: Device> Decoder<D> {
         let last = stream[2 * pass.memory(config.layers)].first(n * d);
         places.norm.forward(cx, last, &mut saved.norm, &mut work.spare);
         shape
-    }
-
-    /// The logits of the given tokens of the batch, from the last norm's output.
-    fn logits(
-        &mut self,
-        params: Slice<'_, D>,
-        tokens: Range<usize>,
-        products: &mut dyn Products<D>,
-    ) {
-        let Self { device, config: Config { d_model, vocab, .. }, places, saved, .. } = self;
-        let cx = &mut Context { device: &*device, products, params };
-        device.grow(&mut saved.logits, tokens.len() * *vocab);
-        let x = saved.norm.y.part(tokens.start * *d_model..tokens.end * *d_model);
-        let mut logits = saved.logits.first_mut(tokens.len() * *vocab);
-        places.head.forward(cx, x, logits.again());
-        cx.tensor(None, Place::Logits, false, logits, *vocab);
     }
 
     /// From the gradient of the logits, which lies in their place, to those of all parameters.
@@ -399,6 +362,7 @@ impl<D: Device> Decoder<D> {
         let Self { device, config, places, rope, saved, work, .. } = self;
         let cx = &mut Context { device: &*device, products, params };
         let (n, d, rope) = (saved.tokens.len(), config.d_model, rope.as_ref());
+        let after = config.norm_place == NormPlace::After;
         // Taken out, so that the rest of the working memory can be lent whole.
         let [mut d_y_buffer, mut d_x_buffer] = core::mem::take(&mut work.d_norm);
         let mut d_stream_buffer = core::mem::take(&mut work.d_stream);
@@ -417,18 +381,36 @@ impl<D: Device> Decoder<D> {
                 let [x, middle] = [2 * l, 2 * l + 1].map(|i| saved.stream[i].first(n * d));
 
                 cx.tensor(at, Place::Residual, true, d_stream.again(), d);
+                let [inner1, inner2] = layer.inner.each_ref();
+                let (norm, normed) = (&block.norm2, &layer.norm2);
                 let inside = [work.d_inner.all_mut(), work.d_outer.all_mut()];
-                let y = layer.norm2.y.first(n * d);
-                let (g, to) = (d_stream.read(), d_y.again());
-                block.mlp.backward(cx, grads, n, y, &layer.mlp, g, inside, to);
-                let (norm, spare) = (&block.norm2, &mut work.spare);
-                let (g, to) = (d_y.again(), d_x.again());
-                norm.backward(cx, grads, middle, &layer.norm2, g, to, spare);
-                device.add_assign(d_stream.again(), d_x.read());
+                let (mlp, saved) = (&block.mlp, &layer.mlp);
+                if after {
+                    copy(device, d_stream.read(), d_y.again());
+                    let (of, spare) = (inner2.first(n * d), &mut work.spare);
+                    norm.backward(cx, grads, of, normed, d_y.again(), d_x.again(), spare);
+                    let (g, to) = (d_x.read(), d_y.again());
+                    mlp.backward(cx, grads, n, middle, saved, g, inside, to);
+                    device.add_assign(d_stream.again(), d_y.read());
+                } else {
+                    let (y, g) = (normed.y.first(n * d), d_stream.read());
+                    mlp.backward(cx, grads, n, y, saved, g, inside, d_y.again());
+                    let (to, spare) = (d_x.again(), &mut work.spare);
+                    norm.backward(cx, grads, middle, normed, d_y.again(), to, spare);
+                    device.add_assign(d_stream.again(), d_x.read());
+                }
 
                 cx.tensor(at, Place::Residual, true, d_stream.again(), d);
-                let y = layer.norm1.y.first(n * d);
-                let (g, to) = (d_stream.read(), d_y.again());
+                let (norm, normed) = (&block.norm1, &layer.norm1);
+                if after {
+                    copy(device, d_stream.read(), d_y.again());
+                    let (of, spare) = (inner1.first(n * d), &mut work.spare);
+                    norm.backward(cx, grads, of, normed, d_y.again(), d_x.again(), spare);
+                }
+                let (y, g, to) = match after {
+                    true => (x, d_x.read(), d_y.again()),
+                    false => (normed.y.first(n * d), d_stream.read(), d_y.again()),
+                };
                 match &block.mixer {
                     Mixing::Attend(attend) => {
                         attend.backward(cx, grads, shape, rope, y, &layer.attend, work, g, to);
@@ -438,9 +420,12 @@ impl<D: Device> Decoder<D> {
                         recur.backward(cx, grads, sizes, y, &layer.recur, work, g, to);
                     }
                 }
-                let (norm, spare) = (&block.norm1, &mut work.spare);
-                let (g, to) = (d_y.again(), d_x.again());
-                norm.backward(cx, grads, x, &layer.norm1, g, to, spare);
+                if after {
+                    device.add_assign(d_stream.again(), d_y.read());
+                    continue;
+                }
+                let (to, spare) = (d_x.again(), &mut work.spare);
+                norm.backward(cx, grads, x, normed, d_y.again(), to, spare);
                 device.add_assign(d_stream.again(), d_x.read());
             }
             cx.tensor(None, Place::Embedding, true, d_stream.again(), d);
@@ -453,6 +438,12 @@ impl<D: Device> Decoder<D> {
         work.d_norm = [d_y_buffer, d_x_buffer];
         work.d_stream = d_stream_buffer;
     }
+}
+
+/// Copies as many numbers as there are.
+fn copy<D: Device>(device: &D, from: Slice<'_, D>, to: SliceMut<'_, D>) {
+    let len = from.len();
+    device.copy(Matrix::new(from, 1, len), MatrixMut::new(to, 1, len));
 }
 
 impl<D: Device> Model<D> for Decoder<D> {

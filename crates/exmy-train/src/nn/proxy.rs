@@ -109,7 +109,7 @@ fn mlp(
         activation,
         hidden,
         up: Linear::new(layout, layer, members, width, [&first, &last]),
-        down: if layout.find(&bias).is_some() { down.with_bias(layout, &bias) } else { down },
+        down: down.with_bias_of(layout, [&bias; 2]),
     }
 }
 

@@ -1,5 +1,8 @@
 //! Activation functions of one number: GELU by name, and those of one line, ReLU, its square, the identity,
-//! the hyperbolic tangent.
+//! the hyperbolic tangent, and GELU by that tangent.
+//!
+//! GPT-2's GELU is the approximation `x (1 + tanh u) / 2`, `u = sqrt(2 / pi) (x + 0.044715 x³)` (Hendrycks and
+//! Gimpel, 2016; PyTorch's `approximate="tanh"`, Hugging Face's `gelu_new`).
 
 use super::activation::{gelu, gelu_backward};
 use super::expect;
@@ -24,6 +27,17 @@ pub enum Function {
     Linear,
     /// `tanh(x)`.
     Tanh,
+    /// GELU by the hyperbolic tangent.
+    GeluTanh,
+}
+
+/// `tanh u` and `du / dx` of GELU by the hyperbolic tangent.
+#[inline(always)]
+fn gelu_tanh<T: Real>(x: T) -> (T, T) {
+    let (cubic, scale) = (T::from_f64(0.044_715), T::from_f64(0.797_884_560_802_865_4));
+    let square = x * x;
+    let u = scale * (x * square).mul_add(cubic, x);
+    (u.tanh(), scale * (T::from_f64(3.0) * cubic).mul_add(square, T::ONE))
 }
 
 /// `y = f(x)`, elementwise. A NaN stays one.
@@ -53,6 +67,9 @@ kernel! {
             Function::Linear => y.copy_from_slice(x),
             Function::Gelu => unreachable!("done before"),
             Function::Tanh => each.for_each(|(y, &x)| *y = x.tanh()),
+            Function::GeluTanh => each.for_each(|(y, &x)| {
+                *y = T::from_f64(0.5) * x * (T::ONE + gelu_tanh(x).0);
+            }),
         }
     }
 }
@@ -86,6 +103,11 @@ kernel! {
             Function::Tanh => each.for_each(|(d, &x)| {
                 let y = x.tanh();
                 *d *= (-y).mul_add(y, T::ONE);
+            }),
+            Function::GeluTanh => each.for_each(|(d, &x)| {
+                let (y, slope) = gelu_tanh(x);
+                let inner = x * (-y).mul_add(y, T::ONE) * slope;
+                *d *= T::from_f64(0.5) * (T::ONE + y + inner);
             }),
         }
     }

@@ -4,6 +4,7 @@
 //! TOML file (any part of a `config.toml`), and `key=value` settings. Every key always has a value,
 //! so what a run did can be read off its file; a value that switches something off is 0.
 
+use crate::nn::decoder::UNWRITTEN;
 use crate::nn::model;
 use crate::recipe::Recipe;
 use crate::train::data::Source;
@@ -337,7 +338,7 @@ impl Config {
     /// If a key does not exist or its value is of another kind.
     pub fn overlaid(&self, text: &str) -> Result<Self> {
         let changes = read_table(text)?;
-        let mut table = self.to_table();
+        let mut table = self.all_keys();
         overlay(&mut table, changes, "")?;
         Self::from_table(table)
     }
@@ -375,10 +376,23 @@ impl Config {
             }
             changes.insert(key.to_owned(), value.clone());
         }
-        let mut table = self.to_table();
+        let mut table = self.all_keys();
         let in_words = |error: Error| Error::new(format!("{}: {error}", printable(setting)));
         overlay(&mut table, changes, "").map_err(in_words)?;
         Self::from_table(table).map_err(in_words)
+    }
+
+    /// This configuration with the keys that are not written.
+    fn all_keys(&self) -> Table {
+        let mut table = self.to_table();
+        if let (Some(_), Some(Value::Table(model))) = (self.model.decoder(), table.get_mut("model"))
+        {
+            let unwritten = UNWRITTEN.parse::<Table>().expect("a constant that is TOML");
+            for (key, value) in unwritten {
+                model.entry(key).or_insert(value);
+            }
+        }
+        table
     }
 
     /// Whether the value of a key is a text, which may look like anything.

@@ -1,9 +1,9 @@
 //! Attention against its definition and central differences in f64, and what later positions leave
 //! alone; the rotation of positions.
 
-use super::{difference, dot, random};
+use super::{Scaling, difference, dot, random};
 use exmy_train::nn::attention::{self, Shape};
-use exmy_train::nn::rope::{rotate, tables};
+use exmy_train::nn::rope::{frequencies, rotate, tables};
 use exmy_train::nn::stopwatch::Way;
 
 const SHAPES: [Shape; 5] = [
@@ -139,7 +139,7 @@ fn later_positions_contribute_nothing_backward() {
 #[test]
 fn rope_backward_is_the_gradient() {
     let (sequence, width, heads, hd) = (5, 20, 3, 6);
-    let [cos, sin] = tables::<f64>(7, hd, 100.0);
+    let [cos, sin] = tables::<f64>(7, &frequencies(hd, 100.0, Scaling::None));
     let sizes = [width, heads, hd / 2];
     let mut x = random(2 * sequence * width, 1.0, 0);
     let dy = random(x.len(), 1.0, 1);

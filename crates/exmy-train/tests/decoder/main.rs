@@ -10,10 +10,13 @@ use exmy::parallel;
 use exmy::random::{Philox, Stream};
 use exmy::round::Rounding;
 use exmy::simd::{Level, with_level};
-use exmy_train::nn::decoder::{Config, Decoder, Gla, InitScheme, Mlp, Norm, Position, QkNorm};
+use exmy_train::nn::decoder::{
+    Biases, Config, Decoder, Gla, InitScheme, Mlp, Norm, NormPlace, Position, QkNorm,
+};
 use exmy_train::nn::device::{self, Cpu, SliceMut};
 use exmy_train::nn::linear::{Group, Products, Unquantized};
 use exmy_train::nn::parameters::Role;
+use exmy_train::nn::rope::Scaling;
 use exmy_train::nn::site::{Place, Vector};
 
 /// Uniform in (-size, size).
@@ -108,11 +111,13 @@ fn all() -> Vec<Config> {
 }
 
 /// The choices that came after, each pair of them in some configuration.
-fn further() -> [Config; 8] {
+fn further() -> [Config; 11] {
     let base = Config { layers: 3, heads: 4, kv_heads: 2, d_model: 16, ..tiny_llama() };
     let mixer = |text: &str| text.parse().unwrap();
     let gla = Gla { heads: 2, gate_rank: 3, gate_tau: 2.0, ..Gla::default() };
     let layer_norm = Config { norm: Norm::LayerNorm, norm_bias: true, ..base };
+    let bias = Biases { qkv: true, o: true, mlp: false };
+    let rope_scaling = Scaling::Llama3 { factor: 4.0, low: 1.0, high: 4.0, context: 16.0 };
     [
         Config { mixer: mixer("gla"), position: Position::None, gla, ..base },
         Config { mixer: mixer("gla,attention"), qk_norm: QkNorm::Head, sink: true, gla, ..base },
@@ -138,6 +143,21 @@ fn further() -> [Config; 8] {
             mlp: Mlp::Gelu,
             norm_bias: false,
             ..layer_norm
+        },
+        Config {
+            head_dim: 6,
+            bias: Biases { mlp: true, ..bias },
+            mlp: Mlp::GeluTanh,
+            ..layer_norm
+        },
+        Config { norm_place: NormPlace::After, qk_norm: QkNorm::Full, bias, rope_scaling, ..base },
+        Config {
+            mixer: mixer("gla,attention"),
+            norm_place: NormPlace::After,
+            bias: Biases { qkv: false, o: true, mlp: true },
+            head_dim: 2,
+            gla,
+            ..base
         },
     ]
 }

@@ -12,8 +12,14 @@ use exmy_train::nn::stopwatch::Way;
 
 use super::Trial;
 
-const FUNCTIONS: [Function; 5] =
-    [Function::Gelu, Function::Relu, Function::SquaredRelu, Function::Linear, Function::Tanh];
+const FUNCTIONS: [Function; 6] = [
+    Function::Gelu,
+    Function::Relu,
+    Function::SquaredRelu,
+    Function::Linear,
+    Function::Tanh,
+    Function::GeluTanh,
+];
 
 /// No rounding, all modes, and a stochastic one, which has no random bits here.
 pub(super) fn roundings() -> Vec<Option<Rounding>> {
@@ -85,7 +91,9 @@ impl<D: Device<Real = f32>> Trial<'_, D> {
         self.keep("swish gate backward", &d);
         self.keep("swish gate backward, gates", &d_gates);
         let (heads, half, sequence) = (3, 5, 12);
-        let [cos, sin] = rope::tables(sequence, 2 * half, 1e4).map(|table| device.buffer(table));
+        let [cos, sin] =
+            rope::tables(sequence, &rope::frequencies(2 * half, 1e4, rope::Scaling::None))
+                .map(|table| device.buffer(table));
         let mut x = self.draw(3 * sequence * 40);
         for way in [Way::Forward, Way::Backward] {
             let sizes = [40, heads, half];

@@ -62,19 +62,22 @@ impl Attend {
         let (q, kv) = (config.heads * hd, config.kv_heads * hd);
         let members = [(Operator::Q, q), (Operator::K, kv), (Operator::V, kv)];
         let (first, last) = (name("q_proj.weight"), name("v_proj.weight"));
-        let o = name("o_proj.weight");
+        let (o, o_bias) = (name("o_proj.weight"), name("o_proj.bias"));
+        let (q_bias, v_bias) = (name("q_proj.bias"), name("v_proj.bias"));
         let norm = |rest: &str, width: usize| {
             Affine::new(layout, layer, &name(rest), width, config.norm, config.norm_eps)
         };
         Self {
             layer,
-            qkv: Linear::new(layout, layer, &members, d, [&first, &last]),
+            qkv: Linear::new(layout, layer, &members, d, [&first, &last])
+                .with_bias_of(layout, [&q_bias, &v_bias]),
             norms: match config.qk_norm {
                 QkNorm::None => None,
                 QkNorm::Head => Some([norm("q_norm", hd), norm("k_norm", hd)]),
                 QkNorm::Full => Some([norm("q_norm", q), norm("k_norm", kv)]),
             },
-            o: Linear::new(layout, layer, &[(Operator::O, d)], q, [&o, &o]),
+            o: Linear::new(layout, layer, &[(Operator::O, d)], q, [&o, &o])
+                .with_bias_of(layout, [&o_bias, &o_bias]),
         }
     }
 

@@ -1,14 +1,15 @@
 //! The shape of a decoder: what `[model]` in a run's configuration says.
 //!
 //! The choices cover
-//! * GPT-2: layer norm, learned positions, GELU, tied head; nanoGPT's variant without biases;
-//! * Llama: RMS norm, rotary positions, SwiGLU, grouped key heads, untied head;
-//! * OLMo: layer norm without bias, also over all queries and all keys;
-//! * Qwen3: RMS norm over each head's queries and keys;
+//! * GPT-2: layer norm, learned positions, GELU by the hyperbolic tangent, biases, tied head; nanoGPT's variant
+//!   without biases and with the exact GELU;
+//! * Llama, Mistral: RMS norm, rotary positions, SwiGLU, grouped key heads, untied head;
+//! * OLMo: layer norm without bias, also over all queries and all keys; OLMo 2: RMS norms after what they norm;
+//! * Qwen2: Llama with biases of q, k, v; Qwen3: RMS norm over each head's queries and keys, heads of a size of
+//!   their own;
 //! * the gated linear attention of Flash Linear Attention.
 //!
-//! Any mixture works, each layer with the mixer that [`Mixers`] gives it. Linear operators have no
-//! bias, but for the decay gate of gated linear attention.
+//! Any mixture works, each layer with the mixer that [`Mixers`] gives it.
 
 #[doc(hidden)]
 pub mod check;
@@ -16,9 +17,10 @@ mod choices;
 mod layout;
 
 pub use crate::nn::norm::Norm;
+pub use crate::nn::rope::Scaling;
 pub use check::ConfigError;
 pub(crate) use check::size;
-pub use choices::{InitScheme, Mixer, Mixers, Mlp, Position, QkNorm};
+pub use choices::{Biases, InitScheme, Mixer, Mixers, Mlp, NormPlace, Position, QkNorm};
 
 use serde::{Deserialize, Serialize};
 
@@ -34,10 +36,13 @@ pub struct Config {
     pub layers: usize,
     /// Width of the residual stream.
     pub d_model: usize,
-    /// Query heads of softmax attention; divides `d_model`.
+    /// Query heads of softmax attention; divides `d_model` where `head_dim` is not given.
     pub heads: usize,
     /// Key and value heads; divides `heads`.
     pub kv_heads: usize,
+    /// Elements of a head of softmax attention; 0: `d_model / heads`.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub head_dim: usize,
     /// Width inside the MLP.
     pub hidden: usize,
     /// What mixes the tokens of each layer.
@@ -45,6 +50,9 @@ pub struct Config {
     pub mixer: Mixers,
     /// Which norm.
     pub norm: Norm,
+    /// Where a block has its norms.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub norm_place: NormPlace,
     /// Whether norms have a gain.
     #[serde(default = "yes")]
     pub norm_affine: bool,
@@ -80,9 +88,25 @@ pub struct Config {
     /// By how much; a power of two changes no bit of the function.
     #[serde(default = "sixteen")]
     pub hot_scale: f64,
+    /// How rotations are slowed down for a long context: `none`, `linear:FACTOR`,
+    /// `llama3:FACTOR:LOW:HIGH:CONTEXT`.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub rope_scaling: Scaling,
+    /// Which linear operators have a bias.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub bias: Biases,
     /// The layers of gated linear attention.
     #[serde(default)]
     pub gla: Gla,
+}
+
+/// The keys of choices that came later, with their defaults. They are not written where they have these: a run's
+/// name is a hash of what is written.
+pub(crate) const UNWRITTEN: &str = "head_dim = 0\nnorm_place = 'before'\nrope_scaling = 'none'\n\
+                                    bias = { qkv = false, o = false, mlp = false }";
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 fn yes() -> bool {
@@ -139,9 +163,11 @@ impl Default for Config {
             d_model: 64,
             heads: 4,
             kv_heads: 1,
+            head_dim: 0,
             hidden: 176,
             mixer: Mixers::default(),
             norm: Norm::RmsNorm,
+            norm_place: NormPlace::Before,
             norm_affine: true,
             norm_bias: false,
             norm_eps: 1e-5,
@@ -155,6 +181,8 @@ impl Default for Config {
             gain_spread: 0.0,
             hot_channels: 0,
             hot_scale: 16.0,
+            rope_scaling: Scaling::None,
+            bias: Biases::default(),
             gla: Gla::default(),
         }
     }
@@ -163,7 +191,12 @@ impl Default for Config {
 impl Config {
     /// Elements of a head of softmax attention.
     pub const fn head_dim(&self) -> usize {
-        self.d_model / self.heads
+        if self.head_dim == 0 { self.d_model / self.heads } else { self.head_dim }
+    }
+
+    /// Width of all query heads, and of what softmax attention writes.
+    pub const fn query_width(&self) -> usize {
+        self.heads * self.head_dim()
     }
 
     /// Output features of the group q|k|v of softmax attention.
@@ -194,7 +227,7 @@ impl Config {
     /// Weights of the linear operators of one block.
     const fn block_weights(&self, mixer: Mixer) -> usize {
         let mixing = match mixer {
-            Mixer::Attention => self.d_model * (self.qkv_outputs() + self.d_model),
+            Mixer::Attention => self.d_model * (self.qkv_outputs() + self.query_width()),
             Mixer::Gla => {
                 self.d_model * (self.gla_outputs() + self.gla_values())
                     + self.gla.gate_rank * self.gla_keys()
@@ -218,7 +251,7 @@ impl Config {
     /// counted.
     pub fn flops_per_token(&self) -> u64 {
         let mixing = |layer| match self.mixer.of(layer) {
-            Mixer::Attention => self.d_model as u64 * (self.context as u64 + 1),
+            Mixer::Attention => self.query_width() as u64 * (self.context as u64 + 1),
             Mixer::Gla => 2 * self.gla_keys() as u64 * (self.gla_values() / self.gla.heads) as u64,
         };
         6 * (self.linear_parameters() as u64 + (0..self.layers).map(mixing).sum::<u64>())

@@ -49,9 +49,12 @@ impl Places {
                 Affine::new(layout, layer, &name(rest), d, config.norm, config.norm_eps)
             };
             let linear = |inputs: usize, names: [&str; 2], members: &[(Operator, usize)]| {
-                let [first, last] = names.map(|rest| name(&format!("{rest}.weight")));
+                let named = |kind: &str| names.map(|rest| name(&format!("{rest}.{kind}")));
+                let ([first, last], [bias, end]) = (named("weight"), named("bias"));
                 Linear::new(layout, layer, members, inputs, [&first, &last])
+                    .with_bias_of(layout, [&bias, &end])
             };
+            let [norm1, norm2] = config.norm_place.names();
             let hidden = config.hidden;
             let (first, up): (_, &[_]) = if config.mlp.is_gated() {
                 ("mlp.gate_proj", &[(Operator::Gate, hidden), (Operator::Up, hidden)])
@@ -59,16 +62,17 @@ impl Places {
                 ("mlp.up_proj", &[(Operator::Up, hidden)])
             };
             Block {
-                norm1: norm("input_layernorm"),
+                norm1: norm(norm1),
                 mixer: match config.mixer.of(l) {
                     Mixer::Attention => Mixing::Attend(Attend::new(config, layout, l)),
                     Mixer::Gla => Mixing::Recur(Recur::new(config, layout, l)),
                 },
-                norm2: norm("post_attention_layernorm"),
+                norm2: norm(norm2),
                 mlp: parts::Mlp {
                     layer,
                     activation: match config.mlp {
                         Mlp::Gelu => Activation::Plain(Function::Gelu),
+                        Mlp::GeluTanh => Activation::Plain(Function::GeluTanh),
                         Mlp::Swiglu => Activation::Swiglu,
                         Mlp::Relu => Activation::Plain(Function::Relu),
                         Mlp::SquaredRelu => Activation::Plain(Function::SquaredRelu),

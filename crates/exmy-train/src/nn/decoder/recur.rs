@@ -67,7 +67,7 @@ impl Recur {
             layer,
             inputs: Linear::new(layout, layer, &members, d, [&first, &last]),
             decay: Linear::new(layout, layer, &[(Operator::DecayUp, keys)], rank, [&up, &up])
-                .with_bias(layout, &name("gk_proj.1.bias")),
+                .with_bias(layout, [&name("gk_proj.1.bias"); 2]),
             norm: Affine::new(layout, layer, &norm, values / heads, Norm::RmsNorm, config.norm_eps),
             o: Linear::new(layout, layer, &[(Operator::O, d)], values, [&o, &o]),
             heads,

@@ -41,10 +41,23 @@ impl Linear {
         Self { layer, members: members.into(), inputs, weight, bias: None }
     }
 
-    /// The same with a bias.
-    pub fn with_bias(self, layout: &Layout, name: &str) -> Self {
-        let entry = layout.find(name).expect("an entry that the model's layout writes");
-        Self { bias: Some(entry.range.clone()), ..self }
+    /// The same with biases, from the entry `first` to the entry `last`.
+    ///
+    /// # Panics
+    /// If the layout has no such entries or they have not these sizes.
+    pub fn with_bias(self, layout: &Layout, [first, last]: [&str; 2]) -> Self {
+        let [first, last] = [first, last].map(|name| {
+            let entry = layout.find(name).expect("an entry that the model's layout writes");
+            entry.range.clone()
+        });
+        let bias = first.start..last.end;
+        assert_eq!(bias.len(), self.group().outputs(), "biases of a group lie behind each other");
+        Self { bias: Some(bias), ..self }
+    }
+
+    /// The same with the biases of these names, if the layout has them.
+    pub(crate) fn with_bias_of(self, layout: &Layout, names: [&str; 2]) -> Self {
+        if layout.find(names[0]).is_some() { self.with_bias(layout, names) } else { self }
     }
 
     pub(crate) fn group(&self) -> Group<'_> {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Config, Mixer, Norm, Position};
+use super::{Config, Mixer, Norm, NormPlace, Position, Scaling};
 
 /// Why a [`Config`] is no model: the key, what it holds, what would work.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,7 +80,13 @@ impl Config {
     }
 
     fn validate_attention(&self) -> Result<(), ConfigError> {
-        if !self.d_model.is_multiple_of(self.heads) {
+        if self.head_dim > 0 {
+            size("head_dim", self.head_dim)?;
+            if self.heads.saturating_mul(self.head_dim) > LARGEST {
+                let works = format!("at most {}, with {} heads", LARGEST / self.heads, self.heads);
+                return Err(ConfigError::new("head_dim", self.head_dim, works));
+            }
+        } else if !self.d_model.is_multiple_of(self.heads) {
             let works = divisors(self.d_model);
             let works = format!("a divisor of d_model = {}: {works}", self.d_model);
             return Err(ConfigError::new("heads", self.heads, works));
@@ -94,6 +100,10 @@ impl Config {
                 let works = "learned, none, or rope with a finite base of at least 1";
                 return Err(ConfigError::new("position", self.position, works));
             }
+            if !self.head_dim.is_multiple_of(2) {
+                let works = "even for position = \"rope\"";
+                return Err(ConfigError::new("head_dim", self.head_dim, works));
+            }
             if !self.head_dim().is_multiple_of(2) {
                 let works = format!(
                     "such that d_model / heads is even for position = \"rope\" \
@@ -103,6 +113,33 @@ impl Config {
                     self.head_dim()
                 );
                 return Err(ConfigError::new("heads", self.heads, works));
+            }
+        }
+        self.validate_scaling()
+    }
+
+    fn validate_scaling(&self) -> Result<(), ConfigError> {
+        let wrong = |key, found: f64, works: &str| Err(ConfigError::new(key, found, works));
+        let (Scaling::Linear { factor } | Scaling::Llama3 { factor, .. }) = self.rope_scaling
+        else {
+            return Ok(());
+        };
+        if !matches!(self.position, Position::Rope { .. }) {
+            let works = "rope with rope_scaling";
+            return Err(ConfigError::new("position", self.position, works));
+        }
+        if !(factor >= 1.0 && factor.is_finite()) {
+            return wrong("rope_scaling.factor", factor, "finite and at least 1");
+        }
+        if let Scaling::Llama3 { low, high, context, .. } = self.rope_scaling {
+            if !(low > 0.0 && low.is_finite()) {
+                return wrong("rope_scaling.low", low, "finite and above 0");
+            }
+            if !(high > low && high.is_finite()) {
+                return wrong("rope_scaling.high", high, "finite and above rope_scaling.low");
+            }
+            if !(context >= 1.0 && context.is_finite()) {
+                return wrong("rope_scaling.context", context, "finite and at least 1");
             }
         }
         Ok(())
@@ -153,6 +190,10 @@ impl Config {
         }
         if self.hot_channels > self.d_model || (self.hot_channels > 0 && !self.norm_affine) {
             let works = "at most d_model, and 0 with norm_affine = false";
+            return Err(ConfigError::new("hot_channels", self.hot_channels, works));
+        }
+        if self.hot_channels > 0 && self.norm_place == NormPlace::After {
+            let works = "0 with norm_place = \"after\", where no linear operator reads a norm";
             return Err(ConfigError::new("hot_channels", self.hot_channels, works));
         }
         if !(self.hot_scale > 0.0 && self.hot_scale.is_finite()) {

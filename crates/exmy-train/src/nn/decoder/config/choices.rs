@@ -6,6 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::ConfigError;
+use crate::nn::rope::Scaling;
 
 /// Whether queries and keys are normalized, by the model's [`Norm`](crate::nn::norm::Norm), before they are
 /// rotated (arXiv 2302.05442).
@@ -19,6 +20,29 @@ pub enum QkNorm {
     Head,
     /// All heads of a token together (OLMo).
     Full,
+}
+
+/// Where a block has its norms.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NormPlace {
+    /// Before the mixer and before the MLP, `h += mlp(norm(h))` (GPT-2, Llama).
+    #[default]
+    Before,
+    /// After them, `h += norm(mlp(h))` (OLMo 2, arXiv 2501.00656).
+    After,
+}
+
+/// Which linear operators add a bias to their products. A gated linear attention has those of its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Biases {
+    /// Those of queries, keys and values of softmax attention (Qwen2).
+    pub qkv: bool,
+    /// The output of softmax attention.
+    pub o: bool,
+    /// Those of the MLP (GPT-2, which has all).
+    pub mlp: bool,
 }
 
 /// How a token knows its place. Text: `learned`, `rope`, `rope:500000`, `none`.
@@ -67,6 +91,39 @@ impl FromStr for Position {
     }
 }
 
+impl fmt::Display for Scaling {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => f.write_str("none"),
+            Self::Linear { factor } => write!(f, "linear:{factor}"),
+            Self::Llama3 { factor, low, high, context } => {
+                write!(f, "llama3:{factor}:{low}:{high}:{context}")
+            }
+        }
+    }
+}
+
+impl FromStr for Scaling {
+    type Err = ConfigError;
+
+    fn from_str(text: &str) -> Result<Self, ConfigError> {
+        let mut words = text.split(':');
+        let kind = words.next();
+        let numbers: Option<Vec<f64>> = words.map(|word| word.parse().ok()).collect();
+        match (kind, numbers.as_deref()) {
+            (Some("none"), Some([])) => Ok(Self::None),
+            (Some("linear"), Some(&[factor])) => Ok(Self::Linear { factor }),
+            (Some("llama3"), Some(&[factor, low, high, context])) => {
+                Ok(Self::Llama3 { factor, low, high, context })
+            }
+            _ => {
+                let works = "`none`, `linear:FACTOR` or `llama3:FACTOR:LOW:HIGH:CONTEXT`";
+                Err(ConfigError::new("rope_scaling", format!("`{text}`"), works))
+            }
+        }
+    }
+}
+
 /// The conversions that serde takes by way of the text form.
 macro_rules! by_text {
     ($name:ident) => {
@@ -88,6 +145,7 @@ macro_rules! by_text {
 
 by_text!(Position);
 by_text!(Mixers);
+by_text!(Scaling);
 
 /// The part of a block between its second norm and the residual stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -95,6 +153,8 @@ by_text!(Mixers);
 pub enum Mlp {
     /// `down(gelu(up(x)))`, the exact GELU (arXiv 1606.08415).
     Gelu,
+    /// `down(gelu(up(x)))`, GELU by the hyperbolic tangent (GPT-2).
+    GeluTanh,
     /// `down(relu(up(x)))`.
     Relu,
     /// `down(relu(up(x))²)` (arXiv 2109.08668).

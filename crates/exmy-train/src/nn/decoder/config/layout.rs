@@ -1,8 +1,19 @@
 //! Where a decoder's parameters lie, what they are called and how they start.
 
-use super::{Config, InitScheme, Mixer, Position, QkNorm};
+use super::{Config, InitScheme, Mixer, NormPlace, Position, QkNorm};
 use crate::nn::parameters::{Init, Layout, Role};
 use exmy::random::{Philox, Stream};
+
+impl NormPlace {
+    /// What the two norms of a block are called, that of the mixer and that of the MLP, as Hugging Face's Llama
+    /// and OLMo 2 have it.
+    pub(in crate::nn::decoder) const fn names(self) -> [&'static str; 2] {
+        match self {
+            Self::Before => ["input_layernorm", "post_attention_layernorm"],
+            Self::After => ["post_attention_layernorm", "post_feedforward_layernorm"],
+        }
+    }
+}
 
 /// Where a weight stands, which decides the size it starts with.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -39,8 +50,8 @@ impl Config {
     }
 
     /// The arena of the parameters. q, k, v are adjacent (and with them g and gk of gated linear
-    /// attention), and so are gate and up, so that a group is one matrix. A bias follows what it
-    /// belongs to, a sink its token table. A tied head has no entry of its own, norms that are not
+    /// attention), and so are gate and up, so that a group is one matrix. Biases follow what they
+    /// belong to, those of a group all of it, a sink its token table. A tied head has no entry of its own, norms that are not
     /// affine have none.
     ///
     /// # Panics
@@ -76,13 +87,24 @@ impl Config {
                 let name = format!("{block}.{name}.weight");
                 layout.push(name, &[rows, cols], Role::Matrix, self.weight_init(kind, cols));
             };
-            norm(&mut layout, &format!("{block}.input_layernorm"), d);
+            let bias = |layout: &mut Layout, name: &str, width: usize| {
+                layout.push(format!("{block}.{name}.bias"), &[width], Role::Bias, Init::Zeros);
+            };
+            let [norm1, norm2] = self.norm_place.names().map(|name| format!("{block}.{name}"));
+            if self.norm_place == NormPlace::Before {
+                norm(&mut layout, &norm1, d);
+            }
             match self.mixer.of(layer) {
                 Mixer::Attention => {
                     let (q, kv) = (self.heads * hd, self.kv_heads * hd);
                     matrix(&mut layout, "self_attn.q_proj", q, d, Kind::Inner);
                     matrix(&mut layout, "self_attn.k_proj", kv, d, Kind::Inner);
                     matrix(&mut layout, "self_attn.v_proj", kv, d, Kind::Inner);
+                    if self.bias.qkv {
+                        bias(&mut layout, "self_attn.q_proj", q);
+                        bias(&mut layout, "self_attn.k_proj", kv);
+                        bias(&mut layout, "self_attn.v_proj", kv);
+                    }
                     let widths = match self.qk_norm {
                         QkNorm::None => None,
                         QkNorm::Head => Some((hd, hd)),
@@ -93,6 +115,9 @@ impl Config {
                         norm(&mut layout, &format!("{block}.self_attn.k_norm"), kv);
                     }
                     matrix(&mut layout, "self_attn.o_proj", d, q, Kind::Residual(layer));
+                    if self.bias.o {
+                        bias(&mut layout, "self_attn.o_proj", d);
+                    }
                 }
                 Mixer::Gla => {
                     let (keys, values) = (self.gla_keys(), self.gla_values());
@@ -112,12 +137,24 @@ impl Config {
                     matrix(&mut layout, "attn.o_proj", d, values, Kind::Residual(layer));
                 }
             }
-            norm(&mut layout, &format!("{block}.post_attention_layernorm"), d);
-            if self.mlp.is_gated() {
-                matrix(&mut layout, "mlp.gate_proj", self.hidden, d, Kind::Inner);
+            if self.norm_place == NormPlace::After {
+                norm(&mut layout, &norm1, d);
+            } else {
+                norm(&mut layout, &norm2, d);
             }
-            matrix(&mut layout, "mlp.up_proj", self.hidden, d, Kind::Inner);
+            let both = ["mlp.gate_proj", "mlp.up_proj"];
+            let up = if self.mlp.is_gated() { &both[..] } else { &both[1..] };
+            up.iter().for_each(|name| matrix(&mut layout, name, self.hidden, d, Kind::Inner));
+            if self.bias.mlp {
+                up.iter().for_each(|name| bias(&mut layout, name, self.hidden));
+            }
             matrix(&mut layout, "mlp.down_proj", d, self.hidden, Kind::Residual(layer));
+            if self.bias.mlp {
+                bias(&mut layout, "mlp.down_proj", d);
+            }
+            if self.norm_place == NormPlace::After {
+                norm(&mut layout, &norm2, d);
+            }
         }
         norm(&mut layout, "model.norm", d);
         if !self.tied {

@@ -67,7 +67,7 @@ fn biases_by_hand() {
     layout.push("b".into(), &[1], Role::Bias, Init::Zeros);
     let members = [(Operator::Down, 1)];
     let linear = Linear::new(&layout, Some(0), &members, 1, ["w", "w"]);
-    let linear = linear.with_bias(&layout, "b");
+    let linear = linear.with_bias(&layout, ["b"; 2]);
     let unit = 1.0 / 256.0;
     let params = [1.0, unit + unit / 512.0];
     let run = |ways: [bool; 2]| {
