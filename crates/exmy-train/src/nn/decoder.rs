@@ -1,21 +1,21 @@
 //! The decoder-only transformer: forward, backward, loss.
 //!
-//! Pre-norm blocks as in GPT-2 and Llama, `h += o(mixer(norm1(h)))`, `h += down(act(norm2(h)))`, or as in OLMo 2
-//! with norms after what they norm, `h += norm1(o(mixer(h)))`, `h += norm2(down(act(h)))`; a last
-//! norm, the head. The mixer of each layer is softmax attention or gated linear attention. Every product of
-//! a linear operator goes through a [`Products`], in this order. Forward: for each layer q|k|v and o (gated
+//! Pre-norm blocks as in GPT-2 and Llama, `h += o(mixer(norm1(h)))`, `h += down(act(norm2(h)))`, or as in
+//! OLMo 2 with norms after what they norm, `h += norm1(o(mixer(h)))`, `h += norm2(down(act(h)))`; a last
+//! norm, the head. The mixer of each layer is softmax attention or gated linear attention. Every product of a
+//! linear operator goes through a [`Products`], in this order. Forward: for each layer q|k|v and o (gated
 //! linear attention: q|k|v|g|gk.0, gk.1, o), gate|up (or up), down; then the head. Backward: the head, then
-//! from the last layer to the first down, gate|up, and those of the mixer from the last to the first; of
-//! each first `grad_input`, then `grad_weight`. The residual stream, attention, norms and activations are
-//! in the device's numbers, except that every tensor that has a [`Place`] is shown to [`Products::tensor`],
-//! and its gradient too.
+//! from the last layer to the first down, gate|up, and those of the mixer from the last to the first; of each
+//! first `grad_input`, then `grad_weight`. The residual stream, attention, norms and activations are in the
+//! device's numbers, except that every tensor that has a [`Place`] is shown to [`Products::tensor`], and its
+//! gradient too.
 //!
-//! What the backward pass reads is saved per layer: the stream before each norm, each norm's output
-//! and statistics, the MLP's pre-activations and activations. Of softmax attention these are q|k|v
-//! (rotated), short rows' probabilities and the output; of gated linear attention all its projections,
-//! the decays, and the recurrence's output, also normed and gated. These buffers are allocated at the first step of a size and
-//! reused; afterwards a step in `f32` allocates nothing. A pass that no backward pass follows takes
-//! the memory of one layer, in which one comes after the other, and in place of the other kind's.
+//! What the backward pass reads is saved per layer: the stream before each norm, each norm's output and
+//! statistics, the MLP's pre-activations and activations. Of softmax attention these are q|k|v (rotated),
+//! short rows' probabilities and the output; of gated linear attention all its projections, the decays, and
+//! the recurrence's output, also normed and gated. These buffers are allocated at the first step of a size
+//! and reused; afterwards a step in `f32` allocates nothing. A pass that no backward pass follows takes the
+//! memory of one layer, in which one comes after the other, and in place of the other kind's.
 
 mod attend;
 #[doc(hidden)]

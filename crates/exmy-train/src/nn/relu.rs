@@ -1,8 +1,8 @@
 //! Activation functions of one number: GELU by name, and those of one line, ReLU, its square, the identity,
 //! the hyperbolic tangent, and GELU by that tangent.
 //!
-//! GPT-2's GELU is the approximation `x (1 + tanh u) / 2`, `u = sqrt(2 / pi) (x + 0.044715 x³)` (Hendrycks and
-//! Gimpel, 2016; PyTorch's `approximate="tanh"`, Hugging Face's `gelu_new`).
+//! GPT-2's GELU is the approximation `x (1 + tanh u) / 2`, `u = sqrt(2 / pi) (x + 0.044715 x³)` (Hendrycks
+//! and Gimpel, 2016; PyTorch's `approximate="tanh"`, Hugging Face's `gelu_new`).
 
 use super::activation::{gelu, gelu_backward};
 use super::expect;

@@ -100,8 +100,8 @@ pub struct Config {
     pub gla: Gla,
 }
 
-/// The keys of choices that came later, with their defaults. They are not written where they have these: a run's
-/// name is a hash of what is written.
+/// The keys of choices that came later, with their defaults. They are not written where they have these: a
+/// run's name is a hash of what is written.
 pub(crate) const UNWRITTEN: &str = "head_dim = 0\nnorm_place = 'before'\nrope_scaling = 'none'\n\
                                     bias = { qkv = false, o = false, mlp = false }";
 

@@ -56,8 +56,8 @@ impl<D: Device> Decoder<D> {
         self.saved.logits.first(self.config.vocab)
     }
 
-    /// What the last norm writes, (tokens, d_model), of `batch` sequences. [`logits_of`](Self::logits_of) makes
-    /// logits of its rows, as many at a time as there is memory for.
+    /// What the last norm writes, (tokens, d_model), of `batch` sequences. [`logits_of`](Self::logits_of)
+    /// makes logits of its rows, as many at a time as there is memory for.
     ///
     /// # Panics
     /// As [`forward_backward`](Self::forward_backward).
@@ -72,8 +72,8 @@ impl<D: Device> Decoder<D> {
         self.saved.norm.y.first(tokens.len() * self.config.d_model)
     }
 
-    /// The logits, (rows, vocab), of rows that [`states`](Self::states) gave. A recipe takes them as one operand
-    /// of the head.
+    /// The logits, (rows, vocab), of rows that [`states`](Self::states) gave. A recipe takes them as one
+    /// operand of the head.
     ///
     /// # Panics
     /// If `params` has not the layout's length, or `states` no whole rows.
@@ -94,6 +94,14 @@ impl<D: Device> Decoder<D> {
         places.head.forward(cx, states, saved.logits.first_mut(len));
         cx.tensor(None, Place::Logits, false, saved.logits.first_mut(len), vocab);
         saved.logits.first(len)
+    }
+
+    /// The logits of as many rows that [`logits_of`](Self::logits_of) made last, to be changed.
+    ///
+    /// # Panics
+    /// If there are not as many.
+    pub fn logits_again(&mut self, rows: usize) -> SliceMut<'_, D> {
+        self.saved.logits.first_mut(rows * self.config.vocab)
     }
 
     /// The logits of the given tokens of the batch, from the last norm's output.

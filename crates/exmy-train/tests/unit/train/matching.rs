@@ -1,5 +1,6 @@
 use exmy_train::nn::parameters::{Init, Layout, Role};
-use exmy_train::train::matching::{load_matching, transposed};
+use exmy_train::published::names::transposed;
+use exmy_train::train::matching::load_matching;
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, serialize};
 use std::fs;

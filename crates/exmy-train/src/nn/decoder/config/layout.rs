@@ -5,8 +5,8 @@ use crate::nn::parameters::{Init, Layout, Role};
 use exmy::random::{Philox, Stream};
 
 impl NormPlace {
-    /// What the two norms of a block are called, that of the mixer and that of the MLP, as Hugging Face's Llama
-    /// and OLMo 2 have it.
+    /// What the two norms of a block are called, that of the mixer and that of the MLP, as Hugging Face's
+    /// Llama and OLMo 2 have it.
     pub(in crate::nn::decoder) const fn names(self) -> [&'static str; 2] {
         match self {
             Self::Before => ["input_layernorm", "post_attention_layernorm"],
@@ -49,9 +49,9 @@ impl Config {
         }
     }
 
-    /// The arena of the parameters. q, k, v are adjacent (and with them g and gk of gated linear
-    /// attention), and so are gate and up, so that a group is one matrix. Biases follow what they
-    /// belong to, those of a group all of it, a sink its token table. A tied head has no entry of its own, norms that are not
+    /// The arena of the parameters. q, k, v are adjacent (and with them g and gk of gated linear attention),
+    /// and so are gate and up, so that a group is one matrix. Biases follow what they belong to, those of a
+    /// group all of it, a sink its token table. A tied head has no entry of its own, norms that are not
     /// affine have none.
     ///
     /// # Panics

@@ -1,0 +1,307 @@
+//! What a recipe costs a trained model: perplexity, divergence and agreement on a text.
+//!
+//! **Windows.** As Hugging Face's page "Perplexity of fixed-length models" has it: windows of `window` tokens
+//! begin every `stride` tokens, and each scores the tokens that none before it scored, with all of the window
+//! before them as context. The first token of the text is scored by none. Every scored token counts once.
+//!
+//! **Measures** of a recipe, sums in f64 over scored tokens: the mean loss in nats (perplexity is its
+//! exponential); the mean of `KL(p || q)` in nats, p the distribution of the first recipe and q this one's;
+//! the share of tokens whose likeliest successor is the first recipe's (equal logits: the lower token).
+//! Losses and divergences of a token are in f32, of logits in f32.
+//!
+//! **Standard errors** come from blocks of text, which are the windows' scored parts: neighbouring tokens are
+//! not independent. For a mean `m` of blocks with sums `s_i` over `n_i` tokens it is
+//! `sqrt(B / (B - 1) sum((s_i - m n_i)²)) / sum(n_i)`, that of a ratio (Cochran, Sampling Techniques,
+//! section 6.3).
+//!
+//! **Operands.** A window is one tensor: a recipe with scales of whole tensors takes each of its operands as
+//! one. Of the head these are pieces of rows, so that logits take at most [`LOGITS`] bytes.
+
+use core::ops::Range;
+
+use crate::nn::decoder::{Config, ConfigError, Decoder, Position};
+use crate::nn::device::{Buffer, Matrix, MatrixMut, Slice};
+use crate::nn::loss::RowLoss;
+use crate::nn::parameters::Layout;
+use crate::recipe::device::Quantize;
+use crate::recipe::{Engine, Images, Phase, Plan, Recipe};
+use exmy::error::{Error, Result};
+
+/// Bytes that the logits of one recipe take at most, if a token's take no more.
+pub const LOGITS: usize = 64 << 20;
+
+/// How a text is divided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Windows {
+    /// Tokens of a window.
+    pub window: usize,
+    /// Tokens from the beginning of one to that of the next.
+    pub stride: usize,
+}
+
+/// One window of a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// Its tokens.
+    pub tokens: Range<usize>,
+    /// Those of them that it scores.
+    pub scored: Range<usize>,
+}
+
+impl Windows {
+    /// The windows of a text of so many tokens.
+    ///
+    /// # Panics
+    /// If the window has fewer than two tokens, or the stride is 0 or longer than the window.
+    pub fn of(self, tokens: usize) -> Vec<Window> {
+        let Self { window, stride } = self;
+        assert!(window > 1 && (1..=window).contains(&stride), "{self:?} divide no text");
+        let (mut windows, mut done) = (Vec::new(), 1);
+        for begin in (0..tokens).step_by(stride) {
+            let end = (begin + window).min(tokens);
+            // A first token has nothing before it in its own window.
+            let scored = done.max(begin + 1)..end;
+            if !scored.is_empty() {
+                windows.push(Window { tokens: begin..end, scored });
+            }
+            done = end;
+            if end == tokens {
+                break;
+            }
+        }
+        windows
+    }
+}
+
+/// What was measured of one recipe, block by block.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Measures {
+    /// Tokens of each block.
+    pub tokens: Vec<usize>,
+    /// Sums of losses in nats.
+    pub nats: Vec<f64>,
+    /// Sums of divergences from the first recipe in nats.
+    pub divergence: Vec<f64>,
+    /// How often the likeliest token is the first recipe's.
+    pub agreement: Vec<f64>,
+}
+
+/// A mean with its standard error; NaN where there is one block.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Mean {
+    /// A token's.
+    pub mean: f64,
+    /// By blocks.
+    pub error: f64,
+}
+
+impl Measures {
+    /// Scored tokens.
+    pub fn count(&self) -> usize {
+        self.tokens.iter().sum()
+    }
+
+    /// The mean a token of sums over blocks, which are a field of this or a difference of two.
+    pub fn mean(&self, sums: &[f64]) -> Mean {
+        let count = self.count() as f64;
+        let mean = sums.iter().sum::<f64>() / count;
+        let blocks = sums.len() as f64;
+        let squares =
+            sums.iter().zip(&self.tokens).map(|(sum, &n)| (sum - mean * n as f64).powi(2));
+        let error = libm::sqrt(blocks / (blocks - 1.0) * squares.sum::<f64>()) / count;
+        Mean { mean, error }
+    }
+
+    /// The mean loss.
+    pub fn loss(&self) -> Mean {
+        self.mean(&self.nats)
+    }
+
+    /// How much more loss it has than another, block by block of the same text.
+    pub fn loss_above(&self, other: &Self) -> Mean {
+        let more = self.nats.iter().zip(&other.nats).map(|(a, b)| a - b);
+        self.mean(&more.collect::<Vec<_>>())
+    }
+}
+
+/// A model and the recipes that are compared.
+pub struct Evaluation<D: Quantize> {
+    device: D,
+    decoder: Decoder<D>,
+    params: Buffer<D>,
+    recipes: Vec<Compared<D>>,
+    images: Images<D>,
+    /// Of the first recipe, and losses.
+    first: Buffer<D>,
+    losses: Buffer<D>,
+    targets: D::Tokens,
+}
+
+/// A recipe with what it was found to cost.
+struct Compared<D: Quantize> {
+    plan: Plan,
+    states: Buffer<D>,
+    measures: Measures,
+}
+
+/// Bytes that an evaluation takes at least.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Needs {
+    /// Parameters in f32.
+    pub weights: u64,
+    /// Of a window's pass, and the last norm's output of each recipe.
+    pub activations: u64,
+    /// The largest operands of a product, rounded.
+    pub operands: u64,
+    /// Of the first recipe and of another.
+    pub logits: u64,
+}
+
+impl Needs {
+    /// Of a model of this [`shape`] with so many parameters, in windows of its context.
+    pub fn of(config: &Config, parameters: usize, recipes: usize) -> Self {
+        let Config { d_model: d, vocab, context, hidden, .. } = *config;
+        let token = (6 + recipes) * d
+            + config.qkv_outputs()
+            + config.query_width()
+            + config.mlp_outputs()
+            + hidden;
+        let scores = 2 * context * context;
+        let bytes = |numbers: usize| 4 * numbers as u64;
+        Self {
+            weights: bytes(parameters),
+            activations: bytes(context * token + scores),
+            operands: bytes(d.max(hidden) * context + vocab * d),
+            logits: 2 * bytes(vocab).max(LOGITS as u64),
+        }
+    }
+
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        self.weights + self.activations + self.operands + self.logits
+    }
+}
+
+/// The shape of a model for windows of so many tokens: rotations are tabulated for no more.
+pub fn shape(config: &Config, window: usize) -> Config {
+    match config.position {
+        Position::Learned => *config,
+        Position::Rope { .. } | Position::None => Config { context: window, ..*config },
+    }
+}
+
+impl<D: Quantize> Evaluation<D> {
+    /// Of a model of this [`shape`] with these parameters.
+    ///
+    /// # Errors
+    /// If a recipe does not fit the model.
+    ///
+    /// # Panics
+    /// If `params` are not the model's or there is no recipe.
+    pub fn new(device: D, config: Config, params: Vec<f32>, recipes: &[Recipe]) -> Result<Self> {
+        assert!(!recipes.is_empty(), "something is compared");
+        let wrong = |error: ConfigError| Error::new(error.to_string());
+        let decoder = Decoder::on(device.clone(), config).map_err(wrong)?;
+        let layout: &Layout = decoder.layout();
+        assert_eq!(params.len(), layout.len(), "parameters have the model's layout");
+        let compared = |recipe: &Recipe| {
+            let plan = recipe.settled(layout, 1)?;
+            Ok(Compared { plan, states: Buffer::default(), measures: Measures::default() })
+        };
+        let recipes = recipes.iter().map(compared).collect::<Result<Vec<_>>>()?;
+        Ok(Self {
+            params: device.buffer(params),
+            device,
+            decoder,
+            recipes,
+            images: Images::default(),
+            first: Buffer::default(),
+            losses: Buffer::default(),
+            targets: D::Tokens::default(),
+        })
+    }
+
+    /// Measures one more block of a text; blocks are numbered from 0, which names their random bits.
+    ///
+    /// # Errors
+    /// If the device failed.
+    ///
+    /// # Panics
+    /// If the window is longer than the model's context or a token is outside of the vocabulary.
+    pub fn block(&mut self, text: &[u32], window: &Window, number: u64) -> Result<()> {
+        let Self { device, decoder, params, recipes, images, first, losses, targets } = self;
+        let Config { d_model, vocab, .. } = *decoder.config();
+        let phase = Phase::Evaluate { step: 0, pass: number };
+        for Compared { plan, states, .. } in recipes.iter_mut() {
+            let mut engine = Engine::new(plan, 0, phase, images);
+            let found = decoder.states(&*params, &text[window.tokens.clone()], 1, &mut engine);
+            let len = found.len();
+            device.grow(states, len);
+            copy(device, found, states, len);
+        }
+        let rows = (LOGITS / size_of::<f32>() / vocab).max(1);
+        for Compared { measures, .. } in recipes.iter_mut() {
+            measures.tokens.push(window.scored.len());
+            for sums in [&mut measures.nats, &mut measures.divergence, &mut measures.agreement] {
+                sums.push(0.0);
+            }
+        }
+        for begin in window.scored.clone().step_by(rows) {
+            let scored = begin..(begin + rows).min(window.scored.end);
+            let n = scored.len();
+            device.set_tokens(&text[scored.clone()], targets);
+            device.grow(losses, n);
+            let mut likeliest = Vec::new();
+            for (r, Compared { plan, states, measures }) in recipes.iter_mut().enumerate() {
+                // The state before a token predicts it.
+                let at = scored.start - 1 - window.tokens.start;
+                let states = states.part(at * d_model..(at + n) * d_model);
+                let mut engine = Engine::new(plan, 0, phase, images);
+                let logits = decoder.logits_of(params.all(), states, &mut engine);
+                let tops: Vec<usize> = device.read(logits).chunks_exact(vocab).map(top).collect();
+                if r == 0 {
+                    device.grow(first, n * vocab);
+                    copy(device, logits, first, n * vocab);
+                    likeliest = tops;
+                    *measures.agreement.last_mut().expect("a block") += n as f64;
+                } else {
+                    let (a, y) = (logits, first.first(n * vocab));
+                    device.row_loss(RowLoss::Kl, a, y, vocab, losses.first_mut(n));
+                    add(&device.read(losses.first(n)), &mut measures.divergence);
+                    let same = tops.iter().zip(&likeliest).filter(|(a, b)| a == b).count();
+                    *measures.agreement.last_mut().expect("a block") += same as f64;
+                }
+                let logits = decoder.logits_again(n);
+                device.cross_entropy(logits, vocab, targets, None, losses.first_mut(n));
+                add(&device.read(losses.first(n)), &mut measures.nats);
+            }
+        }
+        device.check()
+    }
+
+    /// What was measured so far, of each recipe.
+    pub fn measures(&self) -> impl Iterator<Item = &Measures> {
+        self.recipes.iter().map(|compared| &compared.measures)
+    }
+}
+
+/// Adds losses to the sum of the last block.
+fn add(losses: &[f32], sums: &mut [f64]) {
+    let sum: f64 = losses.iter().map(|&loss| f64::from(loss)).sum();
+    *sums.last_mut().expect("a block") += sum;
+}
+
+/// The first of the largest.
+fn top(logits: &[f32]) -> usize {
+    let (mut best, mut at) = (f32::NEG_INFINITY, 0);
+    for (i, &logit) in logits.iter().enumerate() {
+        if logit > best {
+            (best, at) = (logit, i);
+        }
+    }
+    at
+}
+
+fn copy<D: Quantize>(device: &D, from: Slice<'_, D>, to: &mut Buffer<D>, len: usize) {
+    device.copy(Matrix::new(from, 1, len), MatrixMut::new(to.first_mut(len), 1, len));
+}

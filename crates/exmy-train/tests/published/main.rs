@@ -1,0 +1,150 @@
+//! Models as others publish them, against transformers and gguf: `scripts/published-models.py` made the data.
+
+mod blocks;
+mod damaged;
+mod evaluate;
+
+use exmy::safetensors::{Dtype, Outline, Reader, Writer};
+use exmy_train::nn::Cpu;
+use exmy_train::nn::decoder::Decoder;
+use exmy_train::nn::linear::Unquantized;
+use exmy_train::published::Published;
+use exmy_train::published::family;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn data(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/published/data").join(name)
+}
+
+/// Tokens and logits that transformers recorded.
+fn truth(path: &Path) -> (Vec<u32>, Vec<f32>) {
+    let mut reader = Reader::open(path).unwrap();
+    let mut bytes = Vec::new();
+    reader.read_into("tokens", &mut bytes).unwrap();
+    let tokens = bytes.as_chunks::<4>().0.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect();
+    (tokens, reader.read_f32("logits").unwrap())
+}
+
+fn logits(model: &Path, tokens: &[u32]) -> Vec<f32> {
+    let mut model = Published::open(model).unwrap();
+    let weights = model.weights(|_| {}).unwrap();
+    let mut decoder = Decoder::<Cpu>::new(*model.config()).unwrap();
+    let states = decoder.states(&weights, tokens, 1, &mut Unquantized).numbers().to_vec();
+    decoder.logits_of(&weights, &states[..], &mut Unquantized).numbers().to_vec()
+}
+
+/// The largest difference of two lists of logits.
+#[track_caller]
+fn farthest(a: &[f32], b: &[f32]) -> f32 {
+    assert_eq!(a.len(), b.len());
+    a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
+}
+
+/// Logits are up to 6; sums of two blocks of width 32 in another order differ by some 1e-6.
+#[test]
+fn families_have_the_logits_of_transformers() {
+    for family in ["gpt2", "llama", "llama3", "mistral", "olmo2", "qwen2", "qwen3"] {
+        let folder = data(family);
+        let (tokens, expected) = truth(&folder.join("truth.safetensors"));
+        let error = farthest(&logits(&folder, &tokens), &expected);
+        assert!(error < 1e-5, "{family}: {error:e}");
+    }
+}
+
+#[test]
+fn a_gguf_of_all_types_has_the_logits_of_transformers() {
+    let (tokens, expected) = truth(&data("blocks.safetensors"));
+    let error = farthest(&logits(&data("blocks.gguf"), &tokens), &expected);
+    assert!(error < 1e-5, "{error:e}");
+}
+
+/// The same model in two files with an index.
+#[test]
+fn several_files_are_one_model() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::copy(data("llama/config.json"), folder.path().join("config.json")).unwrap();
+    let mut reader = Reader::open(data("llama/model.safetensors")).unwrap();
+    let entries = reader.header().entries().to_vec();
+    let mut map = serde_json::Map::new();
+    for (part, entries) in entries.chunks(entries.len().div_ceil(2)).enumerate() {
+        let name = format!("model-0000{}-of-00002.safetensors", part + 1);
+        let outlines: Vec<Outline> = entries
+            .iter()
+            .map(|entry| Outline::new(&*entry.name, Dtype::BF16, &entry.shape[..]))
+            .collect();
+        let mut writer =
+            Writer::create(folder.path().join(&name), &outlines, Default::default()).unwrap();
+        for entry in entries {
+            let mut bytes = Vec::new();
+            reader.read_into(&entry.name, &mut bytes).unwrap();
+            writer.write(&entry.name, &bytes).unwrap();
+            map.insert(entry.name.clone(), name.clone().into());
+        }
+        writer.finish().unwrap();
+    }
+    let index = serde_json::json!({"metadata": {}, "weight_map": map}).to_string();
+    fs::write(folder.path().join("model.safetensors.index.json"), index).unwrap();
+    let (tokens, _) = truth(&data("llama/truth.safetensors"));
+    assert_eq!(logits(folder.path(), &tokens), logits(&data("llama"), &tokens));
+    let outside = serde_json::json!({"weight_map": {"w": "../model.safetensors"}}).to_string();
+    fs::write(folder.path().join("model.safetensors.index.json"), outside).unwrap();
+    let error = Published::open(folder.path()).unwrap_err().to_string();
+    assert!(error.contains("\"w\"") && error.contains("same folder"), "{error}");
+}
+
+/// A configuration of a family with one key changed or added.
+fn with(family: &str, key: &str, value: serde_json::Value) -> String {
+    let text = fs::read(data(family).join("config.json")).unwrap();
+    let mut config: serde_json::Value = serde_json::from_slice(&text).unwrap();
+    config[key] = value;
+    match family::read(config.to_string().as_bytes()) {
+        Ok(shape) => format!("{shape:?}"),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn what_is_not_supported_is_named() {
+    use serde_json::json;
+    for (family, key, value) in [
+        ("llama", "model_type", json!("mamba")),
+        ("llama", "quantization_config", json!({"quant_method": "gptq"})),
+        ("llama", "hidden_act", json!("gelu")),
+        ("llama", "rope_scaling", json!({"rope_type": "yarn", "factor": 4.0})),
+        ("llama", "partial_rotary_factor", json!(0.5)),
+        ("llama", "num_key_value_heads", json!(3)),
+        ("llama", "hidden_size", json!("32")),
+        ("llama", "vocab_size", json!(-1)),
+        ("qwen2", "layer_types", json!(["chunked_attention"])),
+        ("gpt2", "scale_attn_by_inverse_layer_idx", json!(true)),
+        ("gpt2", "activation_function", json!("silu")),
+    ] {
+        let error = with(family, key, value);
+        let ours = if key == "num_key_value_heads" { "kv_heads" } else { key };
+        assert!(error.contains("config.json") && error.contains(ours), "{error}");
+    }
+    assert!(with("llama", "use_cache", json!(false)).contains("Shape"));
+    assert!(with("mistral", "sliding_window", json!(16)).contains("full: Some(16)"));
+}
+
+#[test]
+fn a_missing_or_an_unknown_tensor_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::copy(data("llama/model.safetensors"), folder.path().join("model.safetensors")).unwrap();
+    let open = |key: &str, value: serde_json::Value| {
+        let text = fs::read(data("llama/config.json")).unwrap();
+        let mut config: serde_json::Value = serde_json::from_slice(&text).unwrap();
+        config[key] = value;
+        fs::write(folder.path().join("config.json"), config.to_string()).unwrap();
+        Published::open(folder.path()).unwrap_err().to_string()
+    };
+    let error = open("num_hidden_layers", 3.into());
+    assert!(error.contains("model.layers.2."), "{error}");
+    let error = open("num_hidden_layers", (1 << 24).into());
+    assert!(error.contains("16777216 layers"), "{error}");
+    let error = open("num_hidden_layers", 1.into());
+    assert!(error.contains("\"model.layers.1."), "{error}");
+    let error = open("intermediate_size", 64.into());
+    assert!(error.contains("mlp."), "{error}");
+}
