@@ -28,6 +28,8 @@ pub struct Row {
     pub train_loss: Option<f64>,
     /// Mean over those with a result.
     pub val_loss: Option<f64>,
+    /// Mean over those that know it, in bits a byte of text.
+    pub val_bits: Option<f64>,
     /// Sample standard deviation of the validation losses, of two or more.
     pub spread: Option<f64>,
     /// How much the validation loss is above that of the first row that differs in the first label at most,
@@ -78,6 +80,7 @@ pub fn rows(runs: &[Run]) -> Vec<Row> {
             diverged: ends.iter().min().map(|&first| (first, ends.len())),
             train_loss: mean(&losses(|result| result.train_loss)),
             val_loss: mean(&val),
+            val_bits: mean(&losses(|result| result.val_bits_per_byte)),
             spread: sd(&val),
             gap,
         });
@@ -94,11 +97,13 @@ pub(crate) fn is_table(text: &str) -> bool {
 /// The rows as lines of text under `header`, which names the labels' columns.
 pub fn text(header: &[&str], rows: &[Row]) -> String {
     let several = rows.iter().any(|row| row.runs > 1);
+    let has_bits = rows.iter().any(|row| row.val_bits.is_some());
     let head = header.iter().copied();
     let mut cells: Vec<Vec<String>> = vec![
         head.chain(several.then_some("seeds"))
             .chain(["train loss", "val loss"])
             .chain(several.then_some("+-"))
+            .chain(has_bits.then_some("val bits/byte"))
             .chain(["gap"])
             .map(String::from)
             .collect(),
@@ -119,6 +124,7 @@ pub fn text(header: &[&str], rows: &[Row]) -> String {
         line.extend(several.then(|| row.runs.to_string()));
         line.extend([number(row.train_loss), number(row.val_loss)]);
         line.extend(several.then(|| number(row.spread)));
+        line.extend(has_bits.then(|| number(row.val_bits)));
         line.push(end);
         cells.push(line);
     }

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use exmy_train::train::data::manifest::{MANIFEST, Made, Manifest, Part, UNFINISHED};
 use exmy_train::train::data::{
     Batches, DataError, DataOptions, Dataset, Source, Split, Tokens, windows,
 };
@@ -443,3 +444,94 @@ fn noise_belongs_to_places_of_the_text() {
     let share = replaced as f64 / 30_000.0;
     assert!((share - 0.2 * 255.0 / 256.0).abs() < 0.012, "{share}");
 }
+
+/// A folder of token files with a manifest, of which tokens are below `vocabulary`. Sums by `sha256sum`.
+fn with_manifest(vocabulary: usize, files: [(&[u8], u64, u64, &str); 2]) -> TempDir {
+    let folder = folder();
+    let parts = [("train.bin", files[0]), ("val.bin", files[1])].map(|(name, file)| {
+        let (bytes, tokens, text_bytes, sha256) = file;
+        write(&folder, name, bytes);
+        Part { file: name.into(), tokens, text_bytes, sha256: sha256.into() }
+    });
+    let made = Made {
+        vocabulary: Some(vocabulary),
+        tokenizer: None,
+        end_of_text: None,
+        validation: 0.5,
+        texts: Vec::new(),
+    };
+    let manifest = Manifest::new(vocabulary, String::new(), parts, made);
+    write(&folder, MANIFEST, serde_json::to_string(&manifest).unwrap());
+    folder
+}
+
+const ABCD: &str = "88d4266fd4e6338d13b845fcf289579d209c897823b9217da3e161936f031589";
+const EFGH: &str = "e5e088a0b66163a0a26a5e053d2a4496dc16ab6e0e3dd1adf2d16aa84a078c9d";
+const WIDE: &str = "e1a01101f6cc5ed7727c308f1c7003a328ad1e1b0d46d24de6a3ff13186e106e";
+
+#[test]
+fn a_manifest_says_what_token_files_are() {
+    let files: [(&[u8], u64, u64, &str); 2] = [(b"abcd", 2, 9, ABCD), (b"efgh", 2, 7, EFGH)];
+    let folder = with_manifest(30_000, files);
+    for path in [folder.path().to_owned(), folder.path().join("train.bin")] {
+        let data = load(path).unwrap();
+        assert_eq!(data.train, Tokens::U16(vec![0x6261, 0x6463]));
+        assert_eq!(data.validation, Tokens::U16(vec![0x6665, 0x6867]));
+        // The vocabulary's, and not the largest token's.
+        assert_eq!((data.vocab, data.bytes, data.bytes_per_token), (30_016, false, Some(3.5)));
+        assert!(data.description.contains("tokens of exmy data, vocabulary 30016"));
+    }
+    // One of the files alone is divided; a file that the manifest does not name is as it would be without.
+    let alone = load(folder.path().join("val.bin")).unwrap();
+    assert_eq!((alone.train.len(), alone.bytes_per_token), (1, Some(3.5)));
+    let other = write(&folder, "other.bin", b"abcdef");
+    assert_eq!(load(other).unwrap().bytes_per_token, None);
+
+    let wide = with_manifest(1 << 17, [(b"ab\x01\0", 1, 4, WIDE), (b"ab\x01\0", 1, 4, WIDE)]);
+    let data = load(wide.path()).unwrap();
+    assert_eq!((data.train, data.vocab), (Tokens::U32(vec![0x0001_6261]), 1 << 17));
+}
+
+#[test]
+fn token_files_that_their_manifest_does_not_know() {
+    let files: [(&[u8], u64, u64, &str); 2] = [(b"abcd", 2, 9, ABCD), (b"efgh", 2, 7, EFGH)];
+    let folder = with_manifest(30_000, files);
+    let fails = |name: &str, bytes: &[u8]| {
+        let path = folder.path().join(name);
+        let before = fs::read(&path).unwrap();
+        write(&folder, name, bytes);
+        let message = load(folder.path()).unwrap_err().to_string();
+        write(&folder, name, before);
+        assert!(message.contains(name) && !message.contains('\n'), "{message}");
+        message
+    };
+    assert!(fails("val.bin", b"efg").contains("cut off"));
+    assert!(
+        fails("train.bin", b"abcdef").contains("holds 6 bytes, but tokens.json says 2 tokens of 2")
+    );
+    assert!(fails("train.bin", b"abcD").contains("SHA-256"));
+    assert!(fails(MANIFEST, b"{}").contains("exmy data"));
+    assert!(fails(MANIFEST, b"\xFF").contains("no text"));
+    let text = fs::read_to_string(folder.path().join(MANIFEST)).unwrap();
+    let newer = text.replace("\"version\":1", "\"version\":2");
+    assert!(fails(MANIFEST, newer.as_bytes()).contains("version 2, this program reads version 1"));
+    load(folder.path()).unwrap();
+
+    let small = with_manifest(0x6867, files);
+    let message = load(small.path()).unwrap_err().to_string();
+    assert!(
+        message.contains("the token 26727, but tokens.json says all are below 26727"),
+        "{message}"
+    );
+    let empty = with_manifest(9, [(b"", 0, 0, SUM_OF_NOTHING), (b"", 0, 0, SUM_OF_NOTHING)]);
+    assert!(matches!(load(empty.path()), Err(DataError::Empty { .. })));
+
+    let begun = folder.path().join("begun");
+    write(&folder, "begun/tokenizer.json", "{}");
+    fs::write(begun.join(UNFINISHED), "{}").unwrap();
+    let message = load(begun).unwrap_err().to_string();
+    assert!(message.contains("not finished") && message.contains("repeat"), "{message}");
+}
+
+/// FIPS 180-4's value for the empty message.
+const SUM_OF_NOTHING: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";

@@ -26,6 +26,7 @@ fn run(root: &Path, recipe: &str, step: u64, seconds: Option<f64>) -> RecordedRu
             parameters: 1,
             train_loss: None,
             val_loss: None,
+            val_bits_per_byte: None,
             diverged_at: None,
             reason: None,
             precision: Vec::new(),

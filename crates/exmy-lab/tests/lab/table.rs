@@ -12,6 +12,7 @@ fn run(recipe: &str, lr: &str, seed: u64, val_loss: Option<f64>) -> Run {
         parameters: 9,
         train_loss: val_loss,
         val_loss,
+        val_bits_per_byte: None,
         diverged_at: val_loss.is_none().then_some(7),
         reason: None,
         precision: Vec::new(),
@@ -49,4 +50,22 @@ fn means_spreads_and_gaps_by_hand() {
     );
     assert!(lines[2].ends_with("+0.00 %, 1 diverged, the first at step 7"), "{text}");
     assert!(lines[3].ends_with("+150.00 %, 1 not done"), "{text}");
+}
+
+/// Bits a byte of text have a column where some run knows them.
+#[test]
+fn bits_of_text() {
+    let mut runs = [run("f32", "1", 1, Some(2.0)), run("bf16", "1", 1, Some(2.5))];
+    let header = ["recipe", "lr"];
+    assert!(!text(&header, &rows(&runs)).contains("bits"));
+    runs[0].result.as_mut().unwrap().val_bits_per_byte = Some(0.75);
+    let shown = text(&header, &rows(&runs));
+    let lines: Vec<Vec<&str>> =
+        shown.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(
+        lines[0],
+        ["recipe", "lr", "train", "loss", "val", "loss", "val", "bits/byte", "gap"]
+    );
+    assert_eq!(lines[1], ["f32", "1", "2.0000", "2.0000", "0.7500", "+0.00", "%"]);
+    assert_eq!(lines[2], ["bf16", "1", "2.5000", "2.5000", "-", "+25.00", "%"]);
 }

@@ -10,7 +10,8 @@
 //!   directly holds `train.bin` and `val.bin` is read as these two;
 //! * `*.bin` as [nanoGPT](https://github.com/karpathy/nanoGPT) (`data/*/prepare.py`) and
 //!   [llm.c](https://github.com/karpathy/llm.c) (`dev/data/data_common.py`) write it, see [`Tokens`].
-//!   `train.bin` and `val.bin`, or `NAME_train.bin` and `NAME_val.bin`, give both splits.
+//!   `train.bin` and `val.bin`, or `NAME_train.bin` and `NAME_val.bin`, give both splits. Files of
+//!   `exmy data` are checked against the [`manifest`] beside them.
 //!
 //! Everything else is split once: of `n` tokens the first `floor((1 - fraction) n)` are for
 //! training and the rest for validation. What was read is a function of the file contents alone,
@@ -19,12 +20,15 @@
 mod batches;
 mod error;
 mod files;
+pub mod manifest;
 pub mod recall;
 mod source;
 mod tokens;
 
 pub use batches::{Batches, Windows, windows};
 pub use error::{DataError, Split};
+#[doc(hidden)]
+pub use files::files_below;
 pub use source::Source;
 pub use tokens::Tokens;
 
@@ -73,8 +77,8 @@ pub struct Dataset {
     pub train: Tokens,
     /// The tokens that the validation loss is measured on.
     pub validation: Tokens,
-    /// Every token is below this number. 256 for bytes; for token files the largest token plus one,
-    /// rounded up to a multiple of 64 (GPT-2's 50257 becomes 50304, as nanoGPT does).
+    /// Every token is below this number. 256 for bytes; for token files that of the manifest, or the largest
+    /// token plus one, rounded up to a multiple of 64 (GPT-2's 50257 becomes 50304, as nanoGPT does).
     pub vocab: usize,
     /// One line for people: what was read, how many tokens, how they are split.
     pub description: String,
@@ -85,6 +89,8 @@ pub struct Dataset {
     pub reference: Option<Reference>,
     /// Whether a token is a byte of text.
     pub bytes: bool,
+    /// Bytes of text that a token of the validation split stands for, on average, where a manifest says so.
+    pub bytes_per_token: Option<f64>,
 }
 
 impl Dataset {
@@ -98,6 +104,7 @@ impl Dataset {
             fingerprint: 0,
             reference: None,
             bytes: true,
+            bytes_per_token: None,
         }
     }
 
@@ -117,18 +124,16 @@ impl Dataset {
             Source::Path(path) => {
                 let found = files::read(path)?;
                 let name = printable_path(path);
-                match found {
-                    files::Tokenized::One { tokens, what } => {
+                let (splits, what, how, known) = match found {
+                    files::Tokenized::One { tokens, what, known } => {
                         let at = split_point(tokens.len(), fraction);
-                        let (train, validation) = tokens.split_at(at);
-                        let how = format!("split at {}", 1.0 - fraction);
-                        Self::new(train, validation, &format!("{name}: {what}"), &how, path)
+                        (tokens.split_at(at), what, format!("split at {}", 1.0 - fraction), known)
                     }
-                    files::Tokenized::Two { train, validation, what } => {
-                        let how = "as the two files say";
-                        Self::new(train, validation, &format!("{name}: {what}"), how, path)
+                    files::Tokenized::Two { train, validation, what, known } => {
+                        ((train, validation), what, "as the two files say".to_owned(), known)
                     }
-                }
+                };
+                Self::new(splits, &format!("{name}: {what}"), &how, path, known)
             }
         }
     }
@@ -151,8 +156,16 @@ impl Dataset {
         );
         let (train, validation) = (Tokens::Bytes(train), Tokens::Bytes(validation));
         let fingerprint = fingerprint(&train, &validation, 256);
-        let reference = Some(reference);
-        Self { train, validation, vocab: 256, description, fingerprint, reference, bytes: true }
+        Self {
+            train,
+            validation,
+            vocab: 256,
+            description,
+            fingerprint,
+            reference: Some(reference),
+            bytes: true,
+            bytes_per_token: None,
+        }
     }
 
     /// Text of the memory task, of as many bytes as the embedded language has.
@@ -176,25 +189,37 @@ impl Dataset {
             fingerprint,
             reference: None,
             bytes: true,
+            bytes_per_token: None,
         }
     }
 
     fn new(
-        train: Tokens,
-        validation: Tokens,
+        (train, validation): (Tokens, Tokens),
         what: &str,
         how: &str,
         path: &std::path::Path,
+        known: Option<files::Known>,
     ) -> Result<Self, DataError> {
         let bytes = matches!(train, Tokens::Bytes(_));
-        let vocab = if bytes { 256 } else { files::vocabulary(&train, &validation, path)? };
+        let vocab = if bytes { 256 } else { files::vocabulary(&train, &validation, path, known)? };
         let description = format!(
             "{what}, vocabulary {vocab}, {} for training and {} for validation ({how})",
             train.len(),
             validation.len(),
         );
         let fingerprint = fingerprint(&train, &validation, vocab);
-        Ok(Self { train, validation, vocab, description, fingerprint, reference: None, bytes })
+        let bytes_per_token = known.map(|known| known.bytes_per_token);
+        let reference = None;
+        Ok(Self {
+            train,
+            validation,
+            vocab,
+            description,
+            fingerprint,
+            reference,
+            bytes,
+            bytes_per_token,
+        })
     }
 
     /// Whether both splits hold at least one window of `context` tokens and its targets.

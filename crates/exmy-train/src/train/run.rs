@@ -72,6 +72,9 @@ pub struct Summary {
     pub train_loss: Option<f64>,
     /// Mean validation loss at the end, in the same unit; absent if the run diverged.
     pub val_loss: Option<f64>,
+    /// The same in bits a byte of text, where the manifest of token files says how many bytes a token stands for.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub val_bits_per_byte: Option<f64>,
     /// The step at which the run diverged.
     pub diverged_at: Option<u64>,
     /// Why it counts as diverged.
@@ -425,6 +428,9 @@ impl<D: Quantize> Run<'_, D> {
         let lines = self.folder.metrics()?;
         let last = lines.last();
         let progress = self.trainer.progress();
+        let val_loss = last.and_then(|line| line.val_loss);
+        let bits =
+            |loss| Some(loss / std::f64::consts::LN_2 / self.trainer.data().bytes_per_token?);
         let summary = Summary {
             version: config::VERSION,
             recipe: self.config.recipe.to_string(),
@@ -434,7 +440,8 @@ impl<D: Quantize> Run<'_, D> {
             tokens: progress.tokens,
             parameters: self.trainer.layout().len() as u64,
             train_loss: if self.diverged { None } else { tail_loss(&lines) },
-            val_loss: last.and_then(|line| line.val_loss),
+            val_loss,
+            val_bits_per_byte: val_loss.and_then(bits),
             diverged_at: self.diverged.then_some(progress.step),
             reason: last.and_then(Metrics::divergence).map(str::to_owned),
             precision: precision::spans(self.config, &lines, progress.step)?,

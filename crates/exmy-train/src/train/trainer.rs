@@ -185,6 +185,11 @@ impl<'a, D: Quantize> Trainer<'a, D> {
         State { params, m, v, memory: Cow::Borrowed(&self.images.memory) }
     }
 
+    /// What it learns.
+    pub fn data(&self) -> &'a Dataset {
+        self.data
+    }
+
     /// Steps and tokens so far.
     pub fn progress(&self) -> Progress {
         self.progress

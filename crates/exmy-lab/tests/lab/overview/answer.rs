@@ -19,6 +19,7 @@ fn run(recipe: &str, seed: u64, loss: f64) -> RecordedRun {
         parameters: 9,
         train_loss: Some(loss),
         val_loss: Some(loss),
+        val_bits_per_byte: None,
         diverged_at: None,
         reason: None,
         precision: Vec::new(),

@@ -4,10 +4,11 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::manifest::{MANIFEST, Manifest, UNFINISHED};
 use super::{DataError, Tokens};
 use crate::train::memory;
 use exmy::reserve::reserve;
-use exmy::safetensors::given;
+use exmy::safetensors::{given, whole};
 
 /// Far above any tokenizer in use (256 000 at most), far below what memory holds as rows.
 const LARGEST_TOKEN: u32 = (1 << 24) - 1;
@@ -15,9 +16,18 @@ const LARGEST_TOKEN: u32 = (1 << 24) - 1;
 /// What a path holds, and its description.
 pub(super) enum Tokenized {
     /// One sequence, still to be split.
-    One { tokens: Tokens, what: String },
+    One { tokens: Tokens, what: String, known: Option<Known> },
     /// Two files that say themselves which split they are.
-    Two { train: Tokens, validation: Tokens, what: String },
+    Two { train: Tokens, validation: Tokens, what: String, known: Option<Known> },
+}
+
+/// What a manifest says of token files.
+#[derive(Clone, Copy)]
+pub(super) struct Known {
+    /// Every token is below this.
+    vocabulary: usize,
+    /// Bytes of text a token, of the file read last.
+    pub(super) bytes_per_token: f64,
 }
 
 /// Reads a file or a folder.
@@ -37,31 +47,61 @@ pub(super) fn read(path: &Path) -> Result<Tokenized, DataError> {
         if bytes.is_empty() {
             return Err(DataError::Empty { path: path.to_owned() });
         }
-        return Ok(Tokenized::One {
-            tokens: Tokens::Bytes(bytes),
-            what: "bytes as tokens".to_owned(),
-        });
+        let (tokens, what) = (Tokens::Bytes(bytes), "bytes as tokens".to_owned());
+        return Ok(Tokenized::One { tokens, what, known: None });
     }
     if let Some(validation) = sibling(path).filter(|path| path.is_file()) {
         return read_pair(path, &validation);
     }
-    let (tokens, what) = Tokens::from_bin(path, &read_file(path)?)?;
-    Ok(Tokenized::One { tokens, what: what.to_owned() })
+    let (tokens, what, known) = read_tokens(path)?;
+    Ok(Tokenized::One { tokens, what: what.to_owned(), known })
 }
 
-/// The size of the vocabulary that both splits need: their largest token plus one, rounded up to
-/// a multiple of 64.
+/// A token file, checked against the manifest beside it if one speaks of it.
+fn read_tokens(path: &Path) -> Result<(Tokens, &'static str, Option<Known>), DataError> {
+    let (folder, name) = whole::split(path);
+    let bytes = read_file(path)?;
+    let manifest = Manifest::of(folder)?;
+    let Some((manifest, part)) = manifest.as_ref().and_then(|m| Some((m, m.part(&name)?))) else {
+        let (tokens, what) = Tokens::from_bin(path, &bytes)?;
+        return Ok((tokens, what, None));
+    };
+    manifest.check(part, path, &bytes)?;
+    if bytes.is_empty() {
+        return Err(DataError::Empty { path: path.to_owned() });
+    }
+    let (vocabulary, bytes_per_token) = (manifest.vocabulary, part.bytes_per_token());
+    let tokens = Tokens::from_raw(manifest.dtype, &bytes);
+    Ok((tokens, "tokens of exmy data", Some(Known { vocabulary, bytes_per_token })))
+}
+
+/// The size of the vocabulary that both splits need, rounded up to a multiple of 64: what is known of it, else
+/// their largest token plus one.
 pub(super) fn vocabulary(
     train: &Tokens,
     validation: &Tokens,
     path: &Path,
+    known: Option<Known>,
 ) -> Result<usize, DataError> {
     let largest = train.max().max(validation.max()).unwrap_or(0);
+    if let Some(Known { vocabulary, .. }) = known.filter(|k| largest as usize >= k.vocabulary) {
+        let problem =
+            format!("holds the token {largest}, but {MANIFEST} says all are below {vocabulary}");
+        let hint = "remove the folder and repeat `exmy data`".to_owned();
+        return Err(DataError::TokenFile { path: path.to_owned(), problem, hint });
+    }
     if largest > LARGEST_TOKEN {
         let (path, limit) = (path.to_owned(), LARGEST_TOKEN);
         return Err(DataError::Vocabulary { path, largest, limit });
     }
-    Ok((largest as usize + 1).next_multiple_of(64))
+    let needed = known.map_or(largest as usize + 1, |known| known.vocabulary);
+    if needed > LARGEST_TOKEN as usize + 1 {
+        let problem =
+            format!("says the vocabulary has {needed} tokens, above the limit of {LARGEST_TOKEN}");
+        let hint = "remove the folder and repeat `exmy data`".to_owned();
+        return Err(DataError::TokenFile { path: path.join(MANIFEST), problem, hint });
+    }
+    Ok(needed.next_multiple_of(64))
 }
 
 fn is_token_file(path: &Path) -> bool {
@@ -75,18 +115,24 @@ fn sibling(path: &Path) -> Option<PathBuf> {
 }
 
 fn read_pair(train_path: &Path, validation_path: &Path) -> Result<Tokenized, DataError> {
-    let (train, what) = Tokens::from_bin(train_path, &read_file(train_path)?)?;
-    let (validation, _) = Tokens::from_bin(validation_path, &read_file(validation_path)?)?;
+    let (train, what, _) = read_tokens(train_path)?;
+    let (validation, _, known) = read_tokens(validation_path)?;
     if train.width() != validation.width() {
         return Err(DataError::MixedPair {
             train: (train_path.to_owned(), train.width()),
             validation: (validation_path.to_owned(), validation.width()),
         });
     }
-    Ok(Tokenized::Two { train, validation, what: what.to_owned() })
+    Ok(Tokenized::Two { train, validation, what: what.to_owned(), known })
 }
 
 fn read_folder(path: &Path) -> Result<Tokenized, DataError> {
+    let unfinished = path.join(UNFINISHED);
+    if unfinished.is_file() && !path.join(MANIFEST).exists() {
+        let problem = "says that the token files of this folder are not finished".to_owned();
+        let hint = "repeat the call of `exmy data` that began it".to_owned();
+        return Err(DataError::TokenFile { path: unfinished, problem, hint });
+    }
     let pair = ["train.bin", "val.bin"].map(|name| path.join(name));
     match pair.each_ref().map(|file| file.is_file()) {
         [true, true] => return read_pair(&pair[0], &pair[1]),
@@ -97,6 +143,28 @@ fn read_folder(path: &Path) -> Result<Tokenized, DataError> {
             return Err(DataError::HalfPair { found, missing });
         }
     }
+    let files = files_below(path)?;
+    let mut bytes = Vec::new();
+    for file in &files {
+        let mut more = read_file(file)?;
+        let reserved = reserve(&mut bytes, more.len());
+        reserved.map_err(|_| explain(file, io::ErrorKind::OutOfMemory.into()))?;
+        bytes.append(&mut more);
+    }
+    if bytes.is_empty() {
+        return Err(DataError::EmptyFolder { path: path.to_owned() });
+    }
+    let count = files.len();
+    let what = format!("{count} file{}, bytes as tokens", if count == 1 { "" } else { "s" });
+    Ok(Tokenized::One { tokens: Tokens::Bytes(bytes), what, known: None })
+}
+
+/// All regular files below a folder, in sorted path order; names that begin with a dot are skipped, linked
+/// folders not followed.
+///
+/// # Errors
+/// If a folder cannot be read.
+pub fn files_below(path: &Path) -> Result<Vec<PathBuf>, DataError> {
     let mut files = Vec::new();
     let mut folders = vec![path.to_owned()];
     while let Some(folder) = folders.pop() {
@@ -116,19 +184,7 @@ fn read_folder(path: &Path) -> Result<Tokenized, DataError> {
     }
     // Paths compare by component, so the order is that of a sorted walk on every platform.
     files.sort();
-    let mut bytes = Vec::new();
-    for file in &files {
-        let mut more = read_file(file)?;
-        let reserved = reserve(&mut bytes, more.len());
-        reserved.map_err(|_| explain(file, io::ErrorKind::OutOfMemory.into()))?;
-        bytes.append(&mut more);
-    }
-    if bytes.is_empty() {
-        return Err(DataError::EmptyFolder { path: path.to_owned() });
-    }
-    let count = files.len();
-    let what = format!("{count} file{}, bytes as tokens", if count == 1 { "" } else { "s" });
-    Ok(Tokenized::One { tokens: Tokens::Bytes(bytes), what })
+    Ok(files)
 }
 
 fn read_file(path: &Path) -> Result<Vec<u8>, DataError> {

@@ -11,6 +11,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use super::DataError;
+use super::manifest::Width;
 
 /// Bytes before the tokens of an llm.c file.
 const HEADER_BYTES: usize = 1024;
@@ -29,9 +30,9 @@ const OTHER_FILES: [(u32, &str); 4] = [
 pub enum Tokens {
     /// Bytes of text.
     Bytes(Vec<u8>),
-    /// Two bytes each: nanoGPT's and llm.c's GPT-2 files.
+    /// Two bytes each: nanoGPT's, llm.c's GPT-2 files, and small vocabularies of `exmy data`.
     U16(Vec<u16>),
-    /// Four bytes each: llm.c's Llama 3 files.
+    /// Four bytes each: llm.c's Llama 3 files, and large vocabularies of `exmy data`.
     U32(Vec<u32>),
 }
 
@@ -111,6 +112,14 @@ impl Tokens {
         }
     }
 
+    /// Little-endian integers without a header.
+    pub(super) fn from_raw(width: Width, bytes: &[u8]) -> Self {
+        match width {
+            Width::UInt16 => Self::U16(u16s(bytes)),
+            Width::UInt32 => Self::U32(u32s(bytes)),
+        }
+    }
+
     /// The contents of a `.bin` file, and the name of the kind it is.
     pub(super) fn from_bin(path: &Path, bytes: &[u8]) -> Result<(Self, &'static str), DataError> {
         let word = |i: usize| -> Option<u32> {
@@ -177,11 +186,14 @@ impl Tokens {
         if width == 2 {
             return Ok((Self::U16(u16s(rest)), "llm.c tokens (u16)"));
         }
-        let tokens = rest.as_chunks::<4>().0.iter().map(|&b| u32::from_le_bytes(b)).collect();
-        Ok((Self::U32(tokens), "llm.c tokens (u32)"))
+        Ok((Self::U32(u32s(rest)), "llm.c tokens (u32)"))
     }
 }
 
 fn u16s(bytes: &[u8]) -> Vec<u16> {
     bytes.as_chunks::<2>().0.iter().map(|&b| u16::from_le_bytes(b)).collect()
+}
+
+fn u32s(bytes: &[u8]) -> Vec<u32> {
+    bytes.as_chunks::<4>().0.iter().map(|&b| u32::from_le_bytes(b)).collect()
 }
