@@ -6,6 +6,8 @@
 //! [`inventory`] lists them, [`compare`](mod@compare) says how they differ, [`overview`] draws them, and
 //! [`standing`] keeps what stands where something is to be written.
 //!
+//! With the feature `tokenizers`, [`tokenizer`] divides text into tokens, and [`corpus`] makes token files of it.
+//!
 //! A study is what a paper measured, run again: [`studies`] lists them. Each [`finding::Figure`] asks for
 //! [runs](run_config), which lie in a [`store`], and the [`report`] shows what they say, with
 //! verdicts. Each study is a table of figures as values: a grid of runs, the claim that is judged, what is
@@ -24,6 +26,8 @@ pub mod run_config;
 pub mod scale;
 
 pub mod compare;
+#[cfg(feature = "tokenizers")]
+pub mod corpus;
 pub mod detect;
 pub mod device;
 pub mod estimate;
@@ -64,6 +68,8 @@ pub mod sweep;
 pub mod table;
 #[doc(hidden)]
 pub mod test_result;
+#[cfg(feature = "tokenizers")]
+pub mod tokenizer;
 #[doc(hidden)]
 pub mod turns;
 mod view;

@@ -3,6 +3,8 @@
 mod bad_input;
 mod columns;
 mod convert;
+#[cfg(feature = "tokenizers")]
+mod data;
 mod determinism;
 mod device;
 mod follow;

@@ -4,6 +4,8 @@ mod amounts;
 mod claim;
 mod compare;
 mod comparison;
+#[cfg(feature = "tokenizers")]
+mod corpus;
 mod detect;
 mod device;
 mod export;
@@ -30,4 +32,6 @@ mod studies;
 mod sweep;
 mod table;
 mod test_result;
+#[cfg(feature = "tokenizers")]
+mod tokenizer;
 mod turns;

@@ -9,6 +9,8 @@ macro_rules! say {
 
 mod compare;
 mod convert;
+#[cfg(feature = "tokenizers")]
+mod data;
 mod device;
 #[cfg(unix)]
 mod exhausted;
@@ -70,6 +72,8 @@ enum Command {
     Compare(compare::Arguments),
     Export(export::Arguments),
     Device(device::Arguments),
+    #[cfg(feature = "tokenizers")]
+    Data(data::Arguments),
     /// Show number formats: a table, one format with all its constants, or all its codes
     Formats(formats::Arguments),
     /// Continue a text with a trained model
@@ -154,6 +158,8 @@ fn main() -> ExitCode {
         Command::Ls(arguments) => ls::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),
         Command::Export(arguments) => export::run(&arguments),
+        #[cfg(feature = "tokenizers")]
+        Command::Data(arguments) => data::run(&arguments),
         Command::Device(arguments) => with_threads(None, || device::run(&arguments)),
         Command::Formats(arguments) => formats::run(&arguments),
         Command::Sample(arguments) => with_threads(None, || sample::run(&arguments)),

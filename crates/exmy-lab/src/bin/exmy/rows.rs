@@ -149,7 +149,7 @@ impl Bar {
             if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
         let bar = ProgressBar::with_draw_target(Some(0), target);
         let style = ProgressStyle::with_template(
-            "{spinner} {bytes}/{total_bytes} {wide_bar:.cyan/dim} {binary_bytes_per_sec} {eta:>4}",
+            "{spinner} {prefix}{bytes}/{total_bytes} {wide_bar:.cyan/dim} {binary_bytes_per_sec} {eta:>4}",
         );
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("━╸─"));
         if !bar.is_hidden() {
@@ -173,6 +173,16 @@ impl Bar {
                 HumanBytes(progress.total),
                 shown(progress.tensor)
             );
+        }
+    }
+
+    /// Says what is done from now on, where that changes.
+    #[cfg(feature = "tokenizers")]
+    pub(crate) fn begin(&mut self, verb: &'static str) {
+        if self.verb != verb {
+            self.verb = verb;
+            self.bar.set_prefix(format!("{verb} "));
+            self.bar.reset_eta();
         }
     }
 

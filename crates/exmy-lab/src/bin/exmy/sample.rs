@@ -9,6 +9,9 @@ use exmy_train::train::run::Folder;
 use exmy_train::train::sample::{Options, Sampler};
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
+use words::Words;
+
+mod words;
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -30,6 +33,10 @@ pub(crate) struct Arguments {
     /// Seed of the draws
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
+    /// The tokenizer.json of a model of tokens [default: the one beside its data]
+    #[cfg(feature = "tokenizers")]
+    #[arg(long, value_name = "FILE")]
+    tokenizer: Option<PathBuf>,
 }
 
 /// Runs the command; the result is the exit code.
@@ -43,18 +50,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
         return Err(Error::new("--prompt is empty").hint("give at least one character"));
     }
     let folder = run_folder(&arguments.folder)?;
+    let mut words = Words::of(&folder, arguments)?;
+    let mut text = words.tokens(prompt)?;
     let options = Options { temperature: *temperature, top_k: *top_k, seed: *seed };
     let reading = Phase::begin("reading the model", false);
     let mut sampler = Sampler::open(&folder, options)?;
     drop(reading);
-    if sampler.config().model.decoder().is_none_or(|model| model.vocab != 256) {
-        return Err(Error::new(format!(
-            "{} was trained on token numbers, not on bytes",
-            printable_path(folder.path())
-        ))
-        .hint("turning its tokens into text needs the tokenizer that made them"));
-    }
-    let mut text: Vec<u32> = prompt.bytes().map(u32::from).collect();
     let mut out = std::io::stdout().lock();
     let is_terminal = out.is_terminal();
     // What a terminal is yet to be shown.
@@ -70,9 +71,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
     let written = (|| -> std::io::Result<()> {
         show(prompt.as_bytes())?;
         for _ in 0..*tokens {
-            let token = sampler.next_token(&text);
-            text.push(token);
-            show(&[token as u8])?;
+            text.push(sampler.next_token(&text));
+            show(&words.more(&text))?;
         }
         show(b"\n")
     })();

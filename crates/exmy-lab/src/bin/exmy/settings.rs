@@ -95,7 +95,7 @@ pub(crate) struct Work {
     device: Choice,
 }
 
-fn threads(text: &str) -> Result<u16, String> {
+pub(crate) fn threads(text: &str) -> Result<u16, String> {
     let found = text.parse().ok().filter(|threads| (1..=1024).contains(threads));
     found.ok_or_else(|| "threads are a whole number from 1 to 1024".to_owned())
 }

@@ -33,8 +33,8 @@ const DEFAULT_RECIPES: &str = "f32,mxfp8-e4m3,nvfp4,bitred-e8m3";
 #[derive(Args)]
 #[command(after_long_help = long_help())]
 pub(crate) struct Arguments {
-    /// Text to learn: a file, a folder, a token file (.bin of nanoGPT or llm.c), synthetic:SEED, a
-    /// language made by the program, or recall:SEED, a memory task [default: synthetic]
+    /// Text to learn: a file, a folder, token files (of `exmy data`; .bin of nanoGPT or llm.c),
+    /// synthetic:SEED, a language made by the program, or recall:SEED, a memory task [default: synthetic]
     #[arg(long, value_name = "PATH")]
     data: Option<PathBuf>,
     /// Number formats of the linear layers, separated by commas; the first is what the others are
