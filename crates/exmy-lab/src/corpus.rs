@@ -278,7 +278,7 @@ impl<'a> Work<'a, '_> {
     /// What the texts are, and how many bytes they have, ends of documents included.
     fn survey(&mut self) -> Result<Option<(Vec<manifest::Text>, u64)>> {
         let mut pieces = Pieces::new(self.inputs, u64::MAX, true);
-        while pieces.next()?.is_some() {
+        while pieces.read()?.is_some() {
             if !self.goes_on("reading", &pieces) {
                 return Ok(None);
             }
@@ -314,7 +314,7 @@ impl<'a> Work<'a, '_> {
         let cut = self.cut;
         let end = Mutex::new(Ok(true));
         let texts = std::iter::from_fn(|| {
-            let next = pieces.next().map(|piece| piece.filter(|piece| piece.start < cut));
+            let next = pieces.read().map(|piece| piece.filter(|piece| piece.start < cut));
             let goes_on = self.goes_on("learning a vocabulary", &pieces);
             match next {
                 Ok(Some(piece)) if goes_on => Some(piece.text),
@@ -341,7 +341,7 @@ impl<'a> Work<'a, '_> {
     ) -> Result<Option<Manifest>> {
         let parts = Parts::open(out, Width::of(tokenizer.vocabulary()), tokenizer.json())?;
         let mut pieces = Pieces::new(self.inputs, self.cut, false);
-        let mut next = pieces.next()?;
+        let mut next = pieces.read()?;
         // Of training and validation: the parts, and bytes of text without ends of documents.
         let (mut places, mut bytes) = ([Vec::new(), Vec::new()], [0, 0]);
         while let Some(first) = next.take() {
@@ -353,7 +353,7 @@ impl<'a> Work<'a, '_> {
             {
                 size += piece.text.len();
                 batch.push(piece);
-                next = pieces.next()?;
+                next = pieces.read()?;
             }
             let place = start..next.as_ref().map_or(pieces.position(), |next| next.start);
             if !parts.has(&place) {

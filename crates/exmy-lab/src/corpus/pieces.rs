@@ -100,7 +100,7 @@ impl<'a> Pieces<'a> {
     ///
     /// # Errors
     /// If a file cannot be read, cannot be decompressed or is no UTF-8.
-    pub fn next(&mut self) -> Result<Option<Piece>> {
+    pub fn read(&mut self) -> Result<Option<Piece>> {
         loop {
             if self.open.is_none() && !self.open_next()? {
                 return Ok(None);

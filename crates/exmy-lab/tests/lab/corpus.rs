@@ -16,7 +16,7 @@ const XZ: &[u8] = include_bytes!("corpus/two_streams.xz");
 fn pieces(paths: &[PathBuf], cut: u64) -> Vec<Piece> {
     let inputs = list(paths).unwrap();
     let mut pieces = Pieces::new(&inputs, cut, false);
-    std::iter::from_fn(|| pieces.next().unwrap()).collect()
+    std::iter::from_fn(|| pieces.read().unwrap()).collect()
 }
 
 fn piece(text: &str, start: u64, ends: bool) -> Piece {
@@ -63,7 +63,7 @@ fn compressed_texts_are_read_as_they_are() {
         let path = write(folder.path(), "cut", &XZ[..length]);
         let inputs = list(&[path]).unwrap();
         let mut pieces = Pieces::new(&inputs, u64::MAX, false);
-        let found = std::iter::from_fn(|| pieces.next().transpose()).collect::<Result<Vec<_>, _>>();
+        let found = std::iter::from_fn(|| pieces.read().transpose()).collect::<Result<Vec<_>, _>>();
         if let Ok(found) = found {
             assert_eq!(found, [piece("one\ntwo\n", 0, true)], "{length} bytes");
         }
