@@ -1,7 +1,7 @@
 //! Memory that may be refused, asked for before it is used.
 //!
-//! An allocation that fails ends a program, in words of the standard library and by an abort. An allocator that
-//! ends it in words of its own lets pass what is asked for here, where the answer is an error.
+//! An allocation that fails ends a program, in words of the standard library and by an abort. An allocator
+//! that ends it in words of its own lets pass what is asked for here, where the answer is an error.
 
 use alloc::collections::TryReserveError;
 use alloc::vec::Vec;

@@ -27,7 +27,8 @@ fn layouts(data: &[u8], width: u32, count: usize) {
             _ => assert!(result.is_err() && codes.iter().all(|code| *code == 0xA5)),
         }
         if let Ok(bytes) = layout.pack(data, width) {
-            assert_eq!(layout.unpack::<u16>(&bytes, width, data.len()).as_ref().map(Vec::len), Ok(data.len()));
+            let codes = layout.unpack::<u16>(&bytes, width, data.len());
+            assert_eq!(codes.as_ref().map(Vec::len), Ok(data.len()));
         }
         let fit: Vec<u8> = data.iter().map(|code| code & 0x3F).collect();
         let bytes = layout.pack(&fit, 6).expect("codes of 6 bits");

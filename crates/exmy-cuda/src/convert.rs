@@ -148,7 +148,8 @@ impl Converter {
         let grid = stride_grid(&device, count);
         let launch = Launch::new(&device, &CONVERT, kernel);
         let launch = launch.read_at(x, first).write_at(out, to).value(count as u64);
-        // SAFETY: both buffers have as many elements as the kernel is told, and begin where eight numbers may.
+        // SAFETY: both buffers have as many elements as the kernel is told, and begin where eight numbers
+        // may.
         unsafe { launch.value(rounder).value(before).value(words).run(grid) }
     }
 

@@ -150,8 +150,8 @@ pub fn multiply(
     multiply_to(order, a, b, c, with, scales, false)
 }
 
-/// The same; with `rounds` the results of all orders but [`Order::F32`] are rounded to bfloat16 at last, to nearest
-/// even, NaN to the one.
+/// The same; with `rounds` the results of all orders but [`Order::F32`] are rounded to bfloat16 at last, to
+/// nearest even, NaN to the one.
 pub(crate) fn multiply_to(
     order: Order,
     a: Matrix<'_>,

@@ -14,7 +14,8 @@ pub fn thousands(number: u64) -> String {
     text
 }
 
-/// A text in which whole numbers of five digits and more are in groups of three, kept together by narrow spaces.
+/// A text in which whole numbers of five digits and more are in groups of three, kept together by narrow
+/// spaces.
 #[doc(hidden)]
 pub fn grouped(text: &str) -> String {
     let word = |word: &str| {

@@ -131,7 +131,9 @@ impl Place {
                 ))
             }),
             Self::Cuda(_) => recipe.on_host().map(|what| {
-                on(&format!("{what} are the processor's work, to which numbers go and come back; steps are slow"))
+                on(&format!(
+                    "{what} are the processor's work, to which numbers go and come back; steps are slow"
+                ))
             }),
         }
     }
@@ -178,8 +180,8 @@ pub fn explained(failure: &Failure, free: u64, folder: &Folder) -> Error {
         (Failure::Kernel { .. } | Failure::Lost { .. } | Failure::Driver { .. }, _) => {
             let path = printable_path(folder.path());
             error.hint(format!(
-                "the last checkpoint of {path} stands: exmy train --resume goes on from it, with --device cuda \
-                 or on the processor, to the same bits"
+                "the last checkpoint of {path} stands: exmy train --resume goes on from it, with --device \
+                 cuda or on the processor, to the same bits"
             ))
         }
         _ => error,
@@ -192,7 +194,7 @@ pub fn without_cores(name: &str, capability: (u32, u32), recipe: &Recipe) -> Opt
     let cores = recipe.cores().filter(|_| capability != (9, 0))?;
     let (major, minor) = capability;
     Some(Error::new(format!(
-        "{recipe}: sums={cores} needs the tensor cores of compute capability 9.0, and {name} is {major}.{minor}; \
-         without that word products are summed in the order fast, on any GPU"
+        "{recipe}: sums={cores} needs the tensor cores of compute capability 9.0, and {name} is \
+         {major}.{minor}; without that word products are summed in the order fast, on any GPU"
     )))
 }

@@ -291,9 +291,10 @@ fn results(
         false => "",
     };
     let caption = format!(
-        "losses in {unit}; gap: how far the validation loss is above that of the recipe that is compared with, \
-         seed by seed, at the last step at which all these runs have one; deviation: standard deviation of the \
-         validation loss over seeds; tokens/s: of training steps, on the machine that trained them{of_left}"
+        "losses in {unit}; gap: how far the validation loss is above that of the recipe that is compared \
+         with, seed by seed, at the last step at which all these runs have one; deviation: standard \
+         deviation of the validation loss over seeds; tokens/s: of training steps, on the machine that \
+         trained them{of_left}"
     );
     let heads_shown: Vec<&str> = heads.iter().filter(|head| head.1).map(|head| head.0).collect();
     let mut table = Table::new(caption, &heads_shown);
@@ -409,8 +410,8 @@ fn not_drawn(name: &str, all: &[Condition<'_>]) -> Result<Option<String>> {
 }
 
 /// A page of everything that some runs have recorded: the answer, the table, the pictures, and folded away
-/// how it came about. `left_out` says which others cannot be read, and why, `left` which are not begun and how
-/// long all will take, `provenance` how the page is made.
+/// how it came about. `left_out` says which others cannot be read, and why, `left` which are not begun and
+/// how long all will take, `provenance` how the page is made.
 ///
 /// # Errors
 /// If a file cannot be read.
@@ -434,8 +435,8 @@ pub fn page(
     page.answer(&answer::answer(&all, &rows, &gaps, left, unit).join(" "));
     if let Some(reference) = reference(&refs) {
         page.soft(&format!(
-            "The language itself has {reference:.4} nats per byte of validation text. Tokens are bytes here, so \
-             this is the validation loss of a model that knows the language exactly."
+            "The language itself has {reference:.4} nats per byte of validation text. Tokens are bytes here, \
+             so this is the validation loss of a model that knows the language exactly."
         ));
     }
     shared(&refs).iter().for_each(|conditions| page.soft(conditions));
@@ -497,7 +498,8 @@ pub fn page(
 }
 
 /// How the numbers of a page come about.
-const METHODS: &str = "Runs of one seed begin with the same weights and see the same batches, so differences are \
-    taken seed by seed, at the same step. Lines are means over seeds, bands go from the lowest seed to the \
-    highest. Training losses and gradient norms are averaged over up to a thirtieth of the run. Intervals are \
-    Student's t of the gaps of the seeds. The vertical axes show the last nine tenths of the steps.";
+const METHODS: &str = "Runs of one seed begin with the same weights and see the same batches, so differences \
+    are taken seed by seed, at the same step. Lines are means over seeds, bands go from the lowest seed to \
+    the highest. Training losses and gradient norms are averaged over up to a thirtieth of the run. \
+    Intervals are Student's t of the gaps of the seeds. The vertical axes show the last nine tenths of the \
+    steps.";

@@ -18,8 +18,8 @@ fn beginning(path: &Path) -> Result<Option<String>> {
     Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
 }
 
-/// What a file is not that its replacement would be, in words; `None` where nothing would be lost. A file is of
-/// the same making if its beginning is.
+/// What a file is not that its replacement would be, in words; `None` where nothing would be lost. A file is
+/// of the same making if its beginning is.
 ///
 /// # Errors
 /// If it cannot be read.

@@ -1,10 +1,11 @@
-//! Launches that are put together and begun as one graph: beginning a graph costs the host and the device less
-//! than beginning its kernels one by one, and the launches of a training step are those of the step before.
+//! Launches that are put together and begun as one graph: beginning a graph costs the host and the device
+//! less than beginning its kernels one by one, and the launches of a training step are those of the step
+//! before.
 //!
-//! A [`Batch`] holds what a stream was asked and has not begun. [`Graphs::start`] begins it: one launch after the
-//! other where it has not seen such a batch, else as a graph, whose parameters it changes where they are others.
-//! Batches are alike if kernels, grids and the sizes of parameters are. What is begun, and in which order, does
-//! not depend on that.
+//! A [`Batch`] holds what a stream was asked and has not begun. [`Graphs::start`] begins it: one launch after
+//! the other where it has not seen such a batch, else as a graph, whose parameters it changes where they are
+//! others. Batches are alike if kernels, grids and the sizes of parameters are. What is begun, and in which
+//! order, does not depend on that.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -259,8 +259,8 @@ impl Scale {
         ticks.ticks.iter().any(|tick| tick.label.is_some() && self.unit(tick.value) < 1.0 / 3.0)
     }
 
-    /// Ticks at about the same distance on a logarithmic axis of less than a decade, if they leave no third of
-    /// it empty: evenly spaced values crowd at its top.
+    /// Ticks at about the same distance on a logarithmic axis of less than a decade, if they leave no third
+    /// of it empty: evenly spaced values crowd at its top.
     fn within_a_decade(&self) -> Option<Ticks> {
         let is_plain = self.low >= 1e-3 && self.high < 1e6;
         let decades = if is_plain { decade(self.low)..=decade(self.high) } else { return None };

@@ -290,8 +290,8 @@ fn shorten_ticks(ticks: &mut Ticks, room: impl Fn(f64) -> f64) {
 }
 
 /// What a [settled](Panel::settled) axis shows: the middle 96 % of the values of each line and the middle
-/// 90 % of the edges of each band in the last nine tenths of the horizontal axis, the last value of each line,
-/// and all rules. None where nothing is there.
+/// 90 % of the edges of each band in the last nine tenths of the horizontal axis, the last value of each
+/// line, and all rules. None where nothing is there.
 fn settled(panel: &Panel, x: &Scale) -> Option<Vec<f64>> {
     let from = x.low + (x.high - x.low) * UNSETTLED;
     let mut ys = Vec::new();

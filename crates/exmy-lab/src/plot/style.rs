@@ -108,8 +108,9 @@ fn sizes(narrow: usize) -> String {
 
 fn colours(dark: usize, grids: bool) -> String {
     let mut css = format!(
-        ".exmy:root{{background:{bg}}}.exmy .bg{{fill:{bg}}}.exmy text{{fill:{}}}.exmy .q{{fill:{muted}}}.exmy .g{{stroke:{}}}.exmy \
-         .a{{stroke:{}}}.exmy .r{{stroke:{muted}}}.exmy .o{{stroke:{bg}}}\n",
+        ".exmy:root{{background:{bg}}}.exmy .bg{{fill:{bg}}}.exmy text{{fill:{}}}\
+         .exmy .q{{fill:{muted}}}.exmy .g{{stroke:{}}}.exmy .a{{stroke:{}}}\
+         .exmy .r{{stroke:{muted}}}.exmy .o{{stroke:{bg}}}\n",
         INK[dark],
         GRID[dark],
         FRAME[dark],

@@ -382,8 +382,8 @@ impl OutFolder {
     }
 
     /// Collects the results of complete runs into `manifest.json` and draws `loss.svg` of all that
-    /// have begun; a sweep also gets its `table.txt`. What stands there and is of another making stays as it is,
-    /// and what is returned says so.
+    /// have begun; a sweep also gets its `table.txt`. What stands there and is of another making stays as it
+    /// is, and what is returned says so.
     ///
     /// # Errors
     /// If a file cannot be read or written.
@@ -465,8 +465,8 @@ impl OutFolder {
 /// The name of the picture.
 const PICTURE: &str = "loss.svg";
 
-/// What a picture or a table that stands there is, if it is not an earlier one. A link was put there by somebody,
-/// and what it leads to is not these runs'.
+/// What a picture or a table that stands there is, if it is not an earlier one. A link was put there by
+/// somebody, and what it leads to is not these runs'.
 fn other(path: &Path) -> Result<Option<&'static str>> {
     match path.extension().is_some_and(|found| found == "svg") {
         _ if path.is_symlink() => Ok(Some("is a symbolic link")),

@@ -6,8 +6,8 @@
 use super::distribution::{normal_quantile, normal_tail};
 use super::intervals::Interval;
 
-/// The estimate of Kaplan and Meier (JASA 53, 1958): after each step with an event, the share that has not met
-/// it. The interval is that of `ln(-ln share)` with Greenwood's variance (Kalbfleisch and Prentice, 2002,
+/// The estimate of Kaplan and Meier (JASA 53, 1958): after each step with an event, the share that has not
+/// met it. The interval is that of `ln(-ln share)` with Greenwood's variance (Kalbfleisch and Prentice, 2002,
 /// section 1.4); none of it is outside 0 to 1. Where the share is 0 it is no more than that.
 ///
 /// ```

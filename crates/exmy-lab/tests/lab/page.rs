@@ -30,7 +30,8 @@ fn a_page_stands_alone_and_escapes_what_it_shows() {
     assert!(html.contains("not seen at this scale</span> 0 of 20"));
     assert!(html.contains("contradicted</span> 1 of 2 parts reproduced, 1 contradicted.</p>"));
     assert!(html.contains("<li><span class=\"badge contradicted\">contradicted</span> a</li>"));
-    let link = "after <a href=\"https://arxiv.org/abs/2405.18710\">arXiv 2405.18710</a>, arXiv:1.2 and arXiv<";
+    let link = "after <a href=\"https://arxiv.org/abs/2405.18710\">arXiv 2405.18710</a>, arXiv:1.2 and \
+                arXiv<";
     assert!(html.contains(link), "{html}");
     assert!(
         html.contains("href=\"figures/BR-1-1.svg\"") && html.contains("href=\"tables/BR-1-1.csv\"")

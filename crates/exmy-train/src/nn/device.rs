@@ -229,8 +229,8 @@ pub trait Device: Clone + Debug + Send + 'static {
     /// Elements of working memory that attention asks for.
     fn attention_scratch(&self, shape: &attention::Shape) -> usize;
 
-    /// Causal softmax attention ([`attention`]); saves the probabilities up to each row's own position, unless
-    /// their slice is empty.
+    /// Causal softmax attention ([`attention`]); saves the probabilities up to each row's own position,
+    /// unless their slice is empty.
     fn attention(
         &self,
         shape: &attention::Shape,

@@ -6,8 +6,8 @@
 //! [L-BFGS-B](crate::minimize). The maximum is at a vertex that needs no search (the probe `sharpness`); what
 //! a search of few iterations ends at is at most that. With ten iterations it was reached within
 //! 0.2 % for 256 normal logits of deviation 2. For 32 000, whose gradient is small everywhere, it was
-//! missed by 16 % (200 iterations: by 0.4 %). So values of both methods do not belong into one table. `eps` and
-//! the number of iterations are not published; Keskar's are 1e-3 or 5e-4, and 10.
+//! missed by 16 % (200 iterations: by 0.4 %). So values of both methods do not belong into one table. `eps`
+//! and the number of iterations are not published; Keskar's are 1e-3 or 5e-4, and 10.
 
 use crate::minimize::{Options, minimize};
 

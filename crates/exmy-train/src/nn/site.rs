@@ -31,7 +31,9 @@ impl std::error::Error for UnknownName {}
 
 /// A closed set of names: the enum, its words, and both directions of the conversion.
 macro_rules! names {
-    ($(#[$meta:meta])* $name:ident, $kind:literal { $($(#[$doc:meta])* $variant:ident = $word:literal,)+ }) => {
+    ($(#[$meta:meta])* $name:ident, $kind:literal {
+        $($(#[$doc:meta])* $variant:ident = $word:literal,)+
+    }) => {
         $(#[$meta])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum $name {

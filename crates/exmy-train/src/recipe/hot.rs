@@ -9,7 +9,9 @@
 //! | `o1-w` | `Xq_I RW_Iᵀ` | `RX Wqᵀ + RX RWᵀ` |
 //! | `o2-b` | both: the paper's | `RX RWᵀ` |
 //! | `full` | all three | nothing |
-//! | `literal` | `RX_I RW_Iᵀ` alone, which a one-block reading of the paper's augmentation would be | nearly everything |
+//! | `literal` | `RX_I RW_Iᵀ` alone | nearly everything |
+//!
+//! The last would be a one-block reading of the paper's augmentation.
 //!
 //! `s-` is a single product over `[Xq | RX_I | Xq_I]` and `[Wq | Wq_I | RW_I]`, `d-` a second product whose
 //! result is added.
@@ -19,16 +21,18 @@
 //! `s-o2-b` or `d-o2-b`, then any of these, joined by `-`. Neither the paper's k, nor how often I is chosen
 //! anew, nor the numbers of the residuals could be read; the defaults are this crate's.
 //!
-//! | word | means | default |
-//! |---|---|---|
-//! | `k32`, `k5%` | that many channels, rounded up to a multiple of 16; `k0` patches nothing | 5 %, at least 16 |
-//! | `r100` | I is chosen anew every 100 steps | `r100` |
-//! | `freeze500` | but not from step 500 on | never |
-//! | `raw` `normalized` `product` | score of channel j: mean abs of `RX_j` plus mean abs of `RW_j`; each divided by its mean over all channels first; or `‖RX_j‖ ‖Wq_j‖ + ‖Xq_j‖ ‖RW_j‖` | `raw` |
-//! | `block16` `channel` | whole groups of 16 channels by summed score, which keep their codes and block scales, or single channels, which are quantized again | `block16` for `s-`, `channel` for `d-` |
-//! | `same` `bf16` `exact` | numbers of the residuals: the operand's own with its tensor scale, bfloat16, or f32 | `same` for `s-`, `bf16` for `d-` |
-//! | `ema` | scores are averaged over the choices, decay 0.9 | off |
-//! | `dgrad` `wgrad` | the backward products are patched too: `dX_I += dYq RW_I`, `dW_I += dYqᵀ RX_I` | off |
+//! - `k32`, `k5%`: that many channels, rounded up to a multiple of 16; `k0` patches nothing. Default 5 %, at
+//!   least 16.
+//! - `r100`: I is chosen anew every 100 steps, which is the default; `freeze500`: but not from step 500 on.
+//! - `raw`, `normalized`, `product`: the score of channel j. `raw`, the default, is the mean abs of `RX_j`
+//!   plus the mean abs of `RW_j`. `normalized` divides each by its mean over all channels first. `product`
+//!   is `‖RX_j‖ ‖Wq_j‖ + ‖Xq_j‖ ‖RW_j‖`.
+//! - `block16`: whole groups of 16 channels by summed score, which keep their codes and block scales; the
+//!   default of `s-`. `channel`: single channels, which are quantized again; the default of `d-`.
+//! - `same`, `bf16`, `exact`: the numbers of the residuals. They are the operand's own with its tensor scale
+//!   (the default of `s-`), bfloat16 (of `d-`), or f32.
+//! - `ema`: scores are averaged over the choices, with decay 0.9.
+//! - `dgrad`, `wgrad`: the backward products are patched, too: `dX_I += dYq RW_I`, `dW_I += dYqᵀ RX_I`.
 
 use std::fmt;
 use std::str::FromStr;

@@ -218,8 +218,8 @@ impl Plan {
         for one in numbers(site) {
             if let Some(why) = cores.why_not(&one) {
                 return Err(PlanError(format!(
-                    "{site}, {product}: an operand is {one}, and {why}; {}:{product}:sums=f32 leaves it to the \
-                     usual order",
+                    "{site}, {product}: an operand is {one}, and {why}; {}:{product}:sums=f32 leaves it to \
+                     the usual order",
                     site.operator
                 )));
             }
@@ -249,7 +249,8 @@ impl Plan {
         match (all().find(TensorFormat::is_scaled), all().find(|one| !one.packs())) {
             (Some(scaled), Some(other)) => Err(PlanError(format!(
                 "{site}, {product}: one operand is {scaled}, another {other}; the scale of a whole tensor \
-                 multiplies the sums of sums={cores}, which needs a quantizer and nothing more for all of them"
+                 multiplies the sums of sums={cores}, which needs a quantizer and nothing more for all of \
+                 them"
             ))),
             _ => Ok(()),
         }

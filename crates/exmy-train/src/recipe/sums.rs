@@ -3,7 +3,7 @@
 //!
 //! | text | order and precision |
 //! |---|---|
-//! | `fma:bf16`, `mul-add:e8m9@rtz`, `blocked64:f16` ... | a [`Sum`] of the library, whose every operation is rounded |
+//! | `fma:bf16`, `mul-add:e8m9@rtz`, `blocked64:f16` | a [`Sum`] of the library, rounded at each step |
 //! | `hopper:bf16` | bfloat16 instructions of 16 products each, 25 fraction bits |
 //! | `hopper:e4m3` | FP8 instructions of 32 products each, 13 fraction bits |
 //!
@@ -57,13 +57,13 @@ impl TensorCores {
         let (fits, takes) = match self {
             Self::Bf16 => (
                 is_short(numbers),
-                "numbers of at most 8 significant bits with their block scales, as bf16, e4m3, mxfp8-e4m3, mxfp4 \
-                 and nvfp4 have",
+                "numbers of at most 8 significant bits with their block scales, as bf16, e4m3, mxfp8-e4m3, \
+                 mxfp4 and nvfp4 have",
             ),
             Self::E4m3 => (
                 is_e4m3(numbers),
-                "codes of e4m3 with at most one scale a tensor, e4m3 or e4m3/tensor:e8m0@rceil; others go with \
-                 sums=hopper:bf16",
+                "codes of e4m3 with at most one scale a tensor, e4m3 or e4m3/tensor:e8m0@rceil; others go \
+                 with sums=hopper:bf16",
             ),
         };
         (!fits).then(|| format!("sums={self} multiplies {takes}"))

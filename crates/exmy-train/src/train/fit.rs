@@ -4,17 +4,17 @@
 //! the process may run out of addresses, where an allocation ends it without a word of its own. What may be
 //! had by swapping is a warning.
 //!
-//! What a run needs is counted on paper ([`Paper`]), which no run stays below and none exceeds twice, but for what a
-//! process has beside its numbers. Advice is given only where what it leads to is not refused in turn.
+//! What a run needs is counted on paper ([`Paper`]), which no run stays below and none exceeds twice, but for
+//! what a process has beside its numbers. Advice is given only where what it leads to is not refused in turn.
 
 use crate::train::config::{Config, EVALUATED_ROWS, Record, Train};
 use crate::train::memory::{available, had, is_limited, size};
 use crate::train::profile::Paper;
 use exmy::error::Error;
 
-/// Bytes of text, lines and tables that a run has next to its numbers: of nano with steps of one sequence the least
-/// limit under which it ended well left 5.6 MiB for twice 2.4 MiB on paper, and larger ones took less than that
-/// (2026-11-25, threads from 1 to 8).
+/// Bytes of text, lines and tables that a run has next to its numbers: of nano with steps of one sequence the
+/// least limit under which it ended well left 5.6 MiB for twice 2.4 MiB on paper, and larger ones took less
+/// than that (2026-11-25, threads from 1 to 8).
 const BESIDE: u64 = 4 << 20;
 
 /// The most that a run takes of which so much is counted on paper.

@@ -15,9 +15,10 @@
 //! next to metrics that do not reach it; what stands after it is cut off on resume.
 //!
 //! A rollback ([`trigger`](crate::train::trigger)) removes the checkpoints after the one it goes back to,
-//! sets the lines it undoes aside, cuts the records back to that and goes on under the changed recipe. What it changed stands in the first line that follows. A kill in between loses
-//! the rollback and with it all that came after the checkpoint, so the same steps lead to the same
-//! decision again. Only scheduled checkpoints are gone back to, so an interruption changes nothing.
+//! sets the lines it undoes aside, cuts the records back to that and goes on under the changed recipe. What
+//! it changed stands in the first line that follows. A kill in between loses the rollback and with it all
+//! that came after the checkpoint, so the same steps lead to the same decision again. Only scheduled
+//! checkpoints are gone back to, so an interruption changes nothing.
 
 mod claim;
 #[doc(hidden)]

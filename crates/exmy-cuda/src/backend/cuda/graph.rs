@@ -25,8 +25,8 @@ unsafe impl Send for Graph {}
 
 impl Drop for Graph {
     fn drop(&mut self) {
-        // SAFETY: the handles are this value's own, or null where they were never made. The driver keeps what is
-        // at work until it is done.
+        // SAFETY: the handles are this value's own, or null where they were never made. The driver keeps what
+        // is at work until it is done.
         unsafe {
             if !self.ready.is_null() {
                 sys::cuGraphExecDestroy(self.ready);
@@ -172,8 +172,8 @@ impl Starter for Queue<'_> {
     fn change(&self, graph: &mut Graph, batch: &Batch, at: usize) -> Result<()> {
         self.gpu.begins(batch.name(at));
         let node = graph.nodes[at];
-        // SAFETY: the node is one of the graph's and of the same kernel and sizes; a beginning that is at work
-        // keeps the parameters that it had.
+        // SAFETY: the node is one of the graph's and of the same kernel and sizes; a beginning that is at
+        // work keeps the parameters that it had.
         self.gpu.check(unsafe {
             match params(batch, at) {
                 Params::Kernel(params, _pointers) => {

@@ -79,8 +79,8 @@ impl Stream {
 
     /// Gives memory back to the driver, after what has begun.
     fn release(&self, address: u64) {
-        // SAFETY: the address came from `cuMemAllocAsync` and is released once. A failure is one of the device,
-        // which the next call reports.
+        // SAFETY: the address came from `cuMemAllocAsync` and is released once. A failure is one of the
+        // device, which the next call reports.
         unsafe { sys::cuMemFreeAsync(address, self.stream) };
     }
 

@@ -17,10 +17,11 @@ use std::sync::mpsc::channel;
 /// List the GPUs, or compare one with the CPU bit for bit
 #[derive(Args)]
 #[command(
-    after_long_help = "Examples:\n  exmy device\n  exmy device --verify\n  exmy device --verify --device cuda:1\n  EXMY_CACHE=kernels exmy device --compile 9.0\n\n\
-    --verify compares conversions, block formats and products, every operation of the layers at ragged shapes, \
-    forward and backward, then ten steps of each family of models under twelve recipes and, with Hopper's tensor \
-    cores, five of theirs. It ends with 1 at the first bit that differs, and says where."
+    after_long_help = "Examples:\n  exmy device\n  exmy device --verify\n  exmy device --verify \
+    --device cuda:1\n  EXMY_CACHE=kernels exmy device --compile 9.0\n\n\
+    --verify compares conversions, block formats and products, every operation of the layers at ragged \
+    shapes, forward and backward, then ten steps of each family of models under twelve recipes and, with \
+    Hopper's tensor cores, five of theirs. It ends with 1 at the first bit that differs, and says where."
 )]
 pub(crate) struct Arguments {
     /// Compare a GPU with the CPU: a table, and 1 as the exit code if a bit differs
@@ -107,7 +108,8 @@ fn describe(device: &Device) -> Result<()> {
     let free = device.free_memory().map_err(Error::from)?;
     let gib = |bytes: usize| bytes as f64 / f64::from(1 << 30);
     show::result(&format!(
-        "cuda:{}  {}  compute capability {}.{}, {} processors, {:.1} GiB of which {:.1} are free, driver {}.{}\n",
+        "cuda:{}  {}  compute capability {}.{}, {} processors, {:.1} GiB of which {:.1} are free, \
+         driver {}.{}\n",
         of.index,
         of.name,
         of.capability.0,
@@ -211,8 +213,8 @@ fn row(
         None => text += "equal\n",
         Some(verify::Difference { name, at, values: [on_cpu, on_device] }) => {
             text += &format!(
-                "{} DIFFER\nfirst: {name}, element {at}: {on_cpu:?} ({:#010x}) on the CPU, {on_device:?} ({:#010x}) \
-                 on the device\n",
+                "{} DIFFER\nfirst: {name}, element {at}: {on_cpu:?} ({:#010x}) on the CPU, {on_device:?} \
+                 ({:#010x}) on the device\n",
                 wrong.len(),
                 on_cpu.to_bits(),
                 on_device.to_bits()

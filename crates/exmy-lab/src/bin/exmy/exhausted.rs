@@ -1,11 +1,12 @@
 //! Memory that cannot be had, where nobody looked for it: the last line of defence.
 //!
-//! What may be large is [asked for](exmy::reserve) before it is used, and refused with what would fit. Any other
-//! allocation that fails ends a Rust program by `abort`, which to whoever started it looks like a fault of the
-//! program. So the allocator, which is the system's, ends it as after any other input that cannot be used.
+//! What may be large is [asked for](exmy::reserve) before it is used, and refused with what would fit. Any
+//! other allocation that fails ends a Rust program by `abort`, which to whoever started it looks like a fault
+//! of the program. So the allocator, which is the system's, ends it as after any other input that cannot be
+//! used.
 //!
-//! It does so in the thread that asked for memory, which may hold any lock of the program: so nothing here waits
-//! for one, and only what was set aside beforehand is used.
+//! It does so in the thread that asked for memory, which may hold any lock of the program: so nothing here
+//! waits for one, and only what was set aside beforehand is used.
 
 #![allow(unsafe_code)]
 
@@ -109,8 +110,8 @@ fn end(size: usize) -> ! {
     unsafe { libc::_exit(MISUSE.into()) }
 }
 
-/// Has one heap for all threads where addresses are limited: the C library would reserve 64 MiB for each of them,
-/// of which nothing is left for others.
+/// Has one heap for all threads where addresses are limited: the C library would reserve 64 MiB for each of
+/// them, of which nothing is left for others.
 pub(crate) fn begin() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     if memory::is_limited() {

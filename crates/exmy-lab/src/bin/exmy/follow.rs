@@ -50,7 +50,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The shell may use its own script and style, and show the page.
 const SHELL: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
-                     img-src data:; frame-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
+                     img-src data:; frame-src 'self'; frame-ancestors 'none'; base-uri 'none'; \
+                     form-action 'none'";
 
 /// The page has everything in itself.
 const PAGE: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; \

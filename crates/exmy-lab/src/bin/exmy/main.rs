@@ -101,8 +101,8 @@ const PARTLY: u8 = 1;
 /// Runs diverged, where that was to be reported.
 const DIVERGED: u8 = 3;
 
-/// The text of a complaint about an argument that is not to reach the terminal as it is: it would act on it, or
-/// fill it.
+/// The text of a complaint about an argument that is not to reach the terminal as it is: it would act on it,
+/// or fill it.
 fn escaped(error: &clap::Error) -> Option<String> {
     const LONGEST: usize = 200;
     let arguments = std::env::args_os().skip(1).map(|text| text.to_string_lossy().into_owned());

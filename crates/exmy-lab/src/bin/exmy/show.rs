@@ -33,7 +33,8 @@ use unicode_width::UnicodeWidthStr;
 /// Time between lines where there is no terminal.
 const LINE_EVERY: Duration = Duration::from_secs(5);
 
-/// Columns that a line about the work has at most: what was given, and is repeated in it, may have any length.
+/// Columns that a line about the work has at most: what was given, and is repeated in it, may have any
+/// length.
 const LONGEST: usize = 2000;
 
 /// Says something about the work, on stderr. Names in it are shown and not obeyed, and long lines lose their

@@ -46,8 +46,8 @@ Examples:
 
 loss: mean of the last 20 training losses. val: the last validation loss. gap: val above that of the first
 recipe with the same seed and rate, at the last step of both. curve: training loss, on a logarithmic scale.
-left: what a run still takes once somebody works on it; of all: also runs that are planned and not begun, taken
-to be as long as others of their recipe, as many at a time as now.
+left: what a run still takes once somebody works on it; of all: also runs that are planned and not begun,
+taken to be as long as others of their recipe, as many at a time as now.
 With NO_COLOR set there are no colours.";
 
 /// A run as it is seen.

@@ -216,9 +216,9 @@ pub static NEW_SEEDS: Grid = Grid {
 };
 
 /// What an MX run goes on in: the nine changes of the study, of which `control` goes on as it began, and two
-/// more. `fp32_still` is f32 whose betas stay 0, as they do in MX. `nothing` is the same recipe at a rate that
-/// is larger by 2^-22 of it. It shows what chance does once so small a change has grown, which is the least
-/// to be expected of any change.
+/// more. `fp32_still` is f32 whose betas stay 0, as they do in MX. `nothing` is the same recipe at a rate
+/// that is larger by 2^-22 of it. It shows what chance does once so small a change has grown, which is the
+/// least to be expected of any change.
 macro_rules! changes {
     ($format:literal) => {
         [

@@ -75,9 +75,9 @@ fn ends(results: &Results<'_>, point: &GridPoint) -> Result<Vec<(u64, bool)>> {
 /// whose betas stay 0.
 fn survival(results: &Results<'_>) -> Result<Vec<Part>> {
     let mut table = Table::new(
-        "Share of runs that did not diverge, with the 95 % interval of Kaplan and Meier's estimate; the steps \
-         at which the others did; whether an arm diverges sooner than f32 with still betas (log-rank test, \
-         one-sided)",
+        "Share of runs that did not diverge, with the 95 % interval of Kaplan and Meier's estimate; the \
+         steps at which the others did; whether an arm diverges sooner than f32 with still betas (log-rank \
+         test, one-sided)",
         &["numbers", "runs", "diverged", "not diverged", "interval", "at steps", "z", "p"],
     );
     let base = ends(results, results.point(&["f32, betas still"], &GridPoint::default()))?;

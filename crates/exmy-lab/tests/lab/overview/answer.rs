@@ -89,8 +89,8 @@ fn what_is_planned_and_the_time_left_are_said_first() {
     let mut left = Left::unseen(3);
     left.all = Some(150.0);
     let text = said_with(&runs, &left);
-    let words = "1 of 2 runs is not complete. 3 more are planned and not begun. All will be done in about 2 min. \
-                 At step 10 of ";
+    let words = "1 of 2 runs is not complete. 3 more are planned and not begun. All will be done in about 2 \
+                 min. At step 10 of ";
     assert!(text.starts_with(words), "{text}");
     let text = said_with(&runs[..1], &Left::unseen(1));
     assert!(text.starts_with("1 more is planned and not begun. f32 ends"), "{text}");
