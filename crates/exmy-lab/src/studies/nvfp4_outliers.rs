@@ -29,7 +29,6 @@ use grids::{
     SHORT, SILENT, late,
 };
 pub(crate) use grids::{FROZEN, GLA_BRANCHES, OPERATORS, SA_BRANCHES};
-pub(crate) use recipes::ROTATED;
 use recipes::{
     ABILITIES, BLOCKS, FORMATS, OVERHEAD, PARTS, PATCHES, ROTATIONS, STOCHASTIC, SWITCH, TRAINING,
 };

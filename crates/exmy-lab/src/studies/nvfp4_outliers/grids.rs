@@ -74,26 +74,31 @@ pub(super) const LONG: Grid = Grid {
     ..Grid::NONE
 };
 
-/// The probes that figures ask of the first three seeds. Runs of bfloat16 keep the checkpoint that
-/// sensitivities branch off from, those of NVFP4 the ones from which precision is raised.
+/// What is kept of long runs by arm and mixer: the probes that figures ask of the first three seeds, and
+/// checkpoints after so many percent of the steps. Sensitivities branch off from those of bfloat16, and
+/// precision is raised from those of NVFP4.
+const KEPT: [(Level, Mixer, &[&str], &[u64]); 5] = [
+    (BF16, Mixer::Gla, &["kurtosis", "spikes", "channels", "gates", "swiglu"], &[50]),
+    (BF16, Mixer::Attention, &["kurtosis", "spikes", "channels", "attention", "swiglu"], &[50]),
+    (
+        NVFP4,
+        Mixer::Gla,
+        &["kurtosis", "spikes", "hot", "rounding", "channels", "gates"],
+        &[60, 80, 95],
+    ),
+    (NVFP4, Mixer::Attention, &["kurtosis", "spikes", "hot"], &[]),
+    (CHON, Mixer::Gla, &["rounding"], &[]),
+];
+
 fn probed(config: &mut Config, scale: Scale) {
-    let recipe = config.recipe.to_string();
-    let gla = config.model.decoder().is_some_and(|model| model.mixer.of(0) == Mixer::Gla);
-    let names: &[&str] = match (recipe.as_str(), gla, config.seed) {
-        (BASELINE, true, ..=3) => &["kurtosis", "spikes", "channels", "gates", "swiglu"],
-        ("nv-nvfp4", true, ..=3) => &["kurtosis", "spikes", "hot", "rounding", "channels", "gates"],
-        ("chon", true, ..=3) => &["rounding"],
-        (BASELINE, false, ..=3) => &["kurtosis", "spikes", "channels", "attention", "swiglu"],
-        ("nv-nvfp4", false, ..=3) => &["kurtosis", "spikes", "hot"],
-        _ => &[],
-    };
-    set_probes(config, names, scale.pick([5, 20, 200]));
-    let part = |percent: u64| config.train.steps * percent / 100;
-    config.record.checkpoint_at = match (recipe.as_str(), gla) {
-        (BASELINE, _) => vec![part(50)],
-        ("nv-nvfp4", true) => vec![part(60), part(80), part(95)],
-        _ => Vec::new(),
-    };
+    let mixer = config.model.decoder().map(|model| model.mixer.of(0));
+    let row = KEPT.iter().find(|(arm, of, ..)| {
+        matches!(arm.set, Set::Recipe(text) if config.recipe.as_str() == text) && mixer == Some(*of)
+    });
+    let (probes, checkpoints) = row.map_or((&[][..], &[][..]), |row| (row.2, row.3));
+    set_probes(config, if config.seed <= 3 { probes } else { &[] }, scale.pick([5, 20, 200]));
+    let steps = config.train.steps;
+    config.record.checkpoint_at = checkpoints.iter().map(|percent| steps * percent / 100).collect();
 }
 
 fn set_probes(config: &mut Config, names: &[&str], every: u64) {

@@ -98,9 +98,9 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
     Ok(Findings::of(judged.with(text), parts))
 }
 
-/// The median over the last `late` steps of a branch of its loss above that of bfloat16, in percent: rates
-/// are stressed, and a spike of one run is no effect of an operator. Records of a branch begin with those
-/// of the run it comes from.
+/// The median over the last `late` steps of a branch of its loss above that of bfloat16, in percent. Rates
+/// are stressed, and a spike of one run is no effect of an operator. Records of a branch begin with those of
+/// the run it comes from.
 pub fn median_gap(own: &[(f64, f64)], base: &[(f64, f64)], late: usize) -> f64 {
     let gaps = own.iter().zip(base).map(|(own, base)| gap_percent(own.1, base.1));
     let gaps: Vec<f64> = gaps.collect();

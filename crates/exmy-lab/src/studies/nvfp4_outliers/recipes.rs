@@ -146,12 +146,23 @@ pub(super) static ROTATIONS: Figure = Figure {
 };
 
 /// Recipes by their rotations, the baseline first.
-pub(crate) const ROTATED: [Level; 10] = [
+const ROTATED: [Level; 10] = [
     BF16,
-    level("none", Set::Recipe("nv-nvfp4+last=0+rht=none")),
-    level("weight gradient, 16", ALL_NVFP4),
+    UNROTATED,
+    BY_16,
     level("forward, 16", Set::Recipe("nv-nvfp4+last=0+rht=fprop")),
     level("input gradient, 16", Set::Recipe("nv-nvfp4+last=0+rht=dgrad")),
+    OTHERWISE[0],
+    OTHERWISE[1],
+    OTHERWISE[2],
+    OTHERWISE[3],
+    OTHERWISE[4],
+];
+pub(super) const UNROTATED: Level = level("none", Set::Recipe("nv-nvfp4+last=0+rht=none"));
+/// As the recipe does it: the operands of the weight gradient.
+pub(super) const BY_16: Level = level("weight gradient, 16", ALL_NVFP4);
+/// The same operands by other sizes or signs.
+pub(super) const OTHERWISE: [Level; 5] = [
     level("weight gradient, 4", Set::Recipe("nv-nvfp4+last=0+rht-size=4")),
     level("weight gradient, 64", Set::Recipe("nv-nvfp4+last=0+rht-size=64")),
     level("weight gradient, 128", Set::Recipe("nv-nvfp4+last=0+rht-size=128")),

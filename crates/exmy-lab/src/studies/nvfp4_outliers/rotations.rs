@@ -1,9 +1,9 @@
 //! E15: rotations, where and of what size.
 
-use super::ROTATED;
 use super::product;
+use super::recipes::{BY_16, OTHERWISE, UNROTATED};
 use crate::finding::{Findings, Part, Table};
-use crate::grid::Set;
+use crate::grid::{Level, Set};
 use crate::measure::Results;
 use crate::series::spread;
 use crate::test_result::{TestResult, verdict};
@@ -85,25 +85,19 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
         ),
         &["rotation", "spiky", "normal"],
     );
-    let (mut plain, mut rotated) = (Vec::new(), Vec::new());
-    for level in &ROTATED[1..] {
-        let (name, Set::Recipe(recipe)) = (level.name, level.set) else { continue };
-        // The product looked at is the weight gradient.
-        if name.starts_with("forward") || name.starts_with("input") {
-            continue;
-        }
+    // Adds a row and gives its values of spiky activations.
+    let mut row = |level: Level| -> Result<Vec<f64>> {
+        let Set::Recipe(recipe) = level.set else { unreachable!("{}: no recipe", level.name) };
         let of = |kind: Activations| -> Result<Vec<f64>> {
             (1..=draws).map(|seed| decibel(seed, kind, recipe)).collect()
         };
         let spiky = of(Activations::Spiky(SPIKES.0, SPIKES.1))?;
         let normal = of(Activations::Normal)?;
-        table.row([name.to_owned(), spread(&spiky), spread(&normal)]);
-        match name {
-            "none" => plain = spiky,
-            "weight gradient, 16" => rotated = spiky,
-            _ => {}
-        }
-    }
+        table.row([level.name.to_owned(), spread(&spiky), spread(&normal)]);
+        Ok(spiky)
+    };
+    let (plain, rotated) = (row(UNROTATED)?, row(BY_16)?);
+    OTHERWISE.into_iter().try_for_each(|level| row(level).map(drop))?;
     let parts = vec![Part::Table(table)];
     let verdict = verdict(&claims(&plain, &rotated));
     let text = format!("of the noise of one product, not of losses: {}", verdict.reason());
