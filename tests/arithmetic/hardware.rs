@@ -4,7 +4,8 @@ use exmy::format::Format;
 use exmy::math::{Context, Operand};
 use exmy::round::Rules;
 
-use crate::oracle::{Random, on_all};
+use crate::oracle::Random;
+use crate::threads::on_all;
 
 /// Bit patterns where things happen: around zero, one, the subnormal border, the largest value,
 /// with few or many bits set.

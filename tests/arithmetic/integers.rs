@@ -6,7 +6,8 @@ use exmy::round::{Flags, Overflow, Rounding, Rules, Tininess};
 use num_bigint::BigUint;
 
 use crate::common::Meaning;
-use crate::oracle::{self, Finite, Grid, Random, Real, on_all};
+use crate::oracle::{self, Finite, Grid, Random, Real};
+use crate::threads::on_all;
 use crate::unary::integer;
 
 /// The integer in range, or what the convention says, from the definition.

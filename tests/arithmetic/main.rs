@@ -15,6 +15,8 @@ mod peers;
 mod rules;
 mod stochastic;
 mod tables;
+#[path = "../common/threads.rs"]
+mod threads;
 mod triples;
 mod unary;
 mod whole;

@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use crate::common::Meaning;
 use crate::oracle::{self, Finite, Grid, Random, Real};
 use crate::pairs::is_signaling;
+use crate::threads::on_all;
 
 /// One operation's result in a format other than its operands', in all deterministic modes.
 fn check(grid: &Grid, rules: Rules, exact: &Real, what: &str, ours: impl Fn(&Context) -> Rounded) {
@@ -89,7 +90,7 @@ fn any_rules(random: &mut Random) -> Rules {
 fn operands_and_results_of_any_named_formats() {
     let grids: Vec<Grid> = NAMED.iter().map(|(_, format)| Grid::new(*format)).collect();
     let seeds: Vec<u64> = (0..16).collect();
-    oracle::on_all(&seeds, |seed| {
+    on_all(&seeds, |seed| {
         let mut random = Random(*seed);
         for _ in 0..1500 {
             let mut grid = || &grids[random.below(grids.len() as u64) as usize];

@@ -6,7 +6,6 @@
 //! long file because whoever doubts an answer must be able to read all that it rests on in a row.
 
 use std::cmp::Ordering;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use exmy::format::{Format, Sign, Specials};
 use exmy::round::{Overflow, Rounding, StochasticVariant, Tininess};
@@ -608,21 +607,6 @@ pub fn shapes(bits: u32) -> Vec<Format> {
 /// Whether a format is of the P3109 family, whose table of special cases is another.
 pub fn is_p3109(format: Format) -> bool {
     matches!(format.specials(), Specials::P3109 { .. })
-}
-
-/// Runs the work on all items, with as many threads as there are cores.
-pub fn on_all<T: Sync>(items: &[T], work: impl Fn(&T) + Sync) {
-    let next = AtomicUsize::new(0);
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                while let Some(item) = items.get(next.fetch_add(1, Relaxed)) {
-                    work(item);
-                }
-            });
-        }
-    });
 }
 
 /// A small generator for test inputs: Weyl sequence and multiply-xorshift (splitmix64).

@@ -7,7 +7,8 @@ use rustc_apfloat::ieee::{BFloat, Double, Float8E4M3FN, Float8E5M2, Half, Single
 use rustc_apfloat::{Float, Round, Status, StatusAnd};
 
 use crate::common::Meaning;
-use crate::oracle::{Grid, Random, on_all};
+use crate::oracle::{Grid, Random};
+use crate::threads::on_all;
 
 const ROUNDS: [(Rounding, Round); 5] = [
     (Rounding::TiesToEven, Round::NearestTiesToEven),

@@ -11,7 +11,8 @@ use exmy::round::{
 };
 
 use crate::common::{Meaning, Num};
-use crate::oracle::{Finite, Grid, Real, on_all};
+use crate::oracle::{Finite, Grid, Real};
+use crate::threads::on_all;
 
 /// What a flush policy makes of a number, from the policy's definition.
 fn expected(

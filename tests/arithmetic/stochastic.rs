@@ -4,8 +4,9 @@ use exmy::format::Format;
 use exmy::math::{Context, Operand};
 use exmy::round::{Overflow, Rounded, Rounding, StochasticVariant, Tininess};
 
-use crate::oracle::{self, Grid, Random, Real, is_p3109, on_all};
+use crate::oracle::{self, Grid, Random, Real, is_p3109};
 use crate::pairs::rules;
+use crate::threads::on_all;
 
 const VARIANTS: [StochasticVariant; 3] =
     [StochasticVariant::A, StochasticVariant::B, StochasticVariant::C];

@@ -5,8 +5,9 @@
 use exmy::format::Format;
 use exmy::math::Operand;
 
-use crate::oracle::{self, Grid, on_all};
+use crate::oracle::{self, Grid};
 use crate::pairs::{check, is_signaling};
+use crate::threads::on_all;
 
 /// Every `step`th triple.
 fn triples(format: Format, faa: bool, step: usize) {

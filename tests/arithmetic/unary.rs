@@ -10,8 +10,9 @@ use exmy::round::{Flags, Overflow, Rounded, Rounding, Tininess};
 use num_bigint::BigUint;
 
 use crate::common::{Meaning, Num};
-use crate::oracle::{self, Finite, Grid, Real, is_p3109, on_all};
+use crate::oracle::{self, Finite, Grid, Real, is_p3109};
 use crate::pairs::{check, is_signaling, rules};
+use crate::threads::on_all;
 
 /// Formats of 16 bits: of every class, from no significand field to nothing but one, with and
 /// without infinities, signs, subnormals and negative zero.

@@ -12,7 +12,8 @@ use exmy::math::{Context, Operand};
 use exmy::round::{Overflow, Rules};
 
 use crate::common::{Meaning, Num};
-use crate::oracle::{Grid, on_all};
+use crate::oracle::Grid;
+use crate::threads::on_all;
 
 /// For each magnitude code, the first binary32 pattern of the next one.
 fn steps(grid: &Grid) -> Vec<u32> {

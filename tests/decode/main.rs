@@ -9,6 +9,8 @@ mod large;
 mod literals;
 mod recode;
 mod sources;
+#[path = "../common/threads.rs"]
+mod threads;
 mod typed;
 
 use exmy::format::{Format, NAMED, Sign, Specials};

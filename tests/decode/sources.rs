@@ -1,5 +1,6 @@
 //! Numbers of `f64`, `f16` and `bf16` to codes and to the values of a format.
 
+use super::threads::on_all;
 use super::{RANDOM, at_every_level, format, named};
 use exmy::format::Format;
 use exmy::minifloat::Bits;
@@ -142,14 +143,15 @@ fn f64_by_rules() {
 #[test]
 fn half_through_every_format() {
     let (f16s, bf16s) = halves();
-    for (i, format) in half_formats().enumerate() {
+    let formats: Vec<_> = half_formats().enumerate().collect();
+    on_all(&formats, |&(i, format)| {
         for (k, rounding) in modes().into_iter().enumerate() {
             let overflow = Overflow::ALL[(i + k) % Overflow::ALL.len()];
             let converter = converter(format, rounding, overflow);
             is_plain(&converter, &f16s, &format!("{rounding} {overflow}"));
             is_plain(&converter, &bf16s, &format!("{rounding} {overflow}"));
         }
-    }
+    });
     for profile in Profile::ALL {
         let converter = Converter::new(Format::E5M2, profile.rules(Format::E5M2));
         is_plain(&converter, &f16s, &format!("{profile:?}"));
@@ -158,13 +160,13 @@ fn half_through_every_format() {
 }
 
 /// As [`half_through_every_format`], each with every policy:
-/// `cargo test --release --features half,std --test decode -- --ignored every_policy`.
+/// `cargo test --release --test decode -- --ignored every_policy`.
 #[cfg(feature = "half")]
 #[test]
 #[ignore = "takes minutes; see the comment"]
 fn half_through_every_format_by_every_policy() {
     let (f16s, bf16s) = halves();
-    for format in half_formats() {
+    on_all(&half_formats().collect::<Vec<_>>(), |&format| {
         for rounding in modes() {
             for overflow in Overflow::ALL {
                 let converter = converter(format, rounding, overflow);
@@ -172,7 +174,7 @@ fn half_through_every_format_by_every_policy() {
                 is_plain(&converter, &bf16s, &format!("{rounding} {overflow}"));
             }
         }
-    }
+    });
 }
 
 #[cfg(feature = "half")]
