@@ -313,7 +313,8 @@ static int launch(void (*kernel)(void**), const unsigned* grid, void** args) {
 
 #define EMULATED_EXPORT(name)                                                              \
     static void name##_with(void** args) { emulated::call(name, args); }                   \
-    extern "C" int emulated_##name(const unsigned* grid, void** args) {                    \
+    extern "C" __attribute__((visibility("default")))                                      \
+    int emulated_##name(const unsigned* grid, void** args) {                               \
         return emulated::launch(name##_with, grid, args);                                  \
     }
 

@@ -8,7 +8,7 @@ mod cores;
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::any::Any;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ffi::{c_int, c_void};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -23,7 +23,9 @@ use crate::module::{HEADERS, Module};
 use crate::{Error, Result, cache};
 
 const HARNESS: &str = include_str!("../../kernels/emulate.h");
-const OPTIONS: [&str; 8] = [
+/// Nothing is visible but the kernels: else variables within functions that two libraries have would be one,
+/// which their launches would share.
+const OPTIONS: [&str; 9] = [
     "-std=c++17",
     "-O1",
     "-fPIC",
@@ -31,6 +33,7 @@ const OPTIONS: [&str; 8] = [
     "-ffp-contract=off",
     "-fno-strict-aliasing",
     "-fwrapv",
+    "-fvisibility=hidden",
     "-w",
 ];
 
@@ -76,14 +79,17 @@ pub(crate) fn open(folder: PathBuf, emulation: Emulation) -> Option<Arc<dyn Back
     }))))
 }
 
-/// One launch at a time on all devices: the harness of a library has one set of threads.
-static ORDER: Mutex<()> = Mutex::new(());
+/// The kernels of a module, translated. One launch at a time: its harness has one set of threads.
+type Translated = Arc<Mutex<Option<Library>>>;
+
+/// Those of this process by their files, which devices share.
+static TRANSLATED: Mutex<BTreeMap<PathBuf, Translated>> = Mutex::new(BTreeMap::new());
 
 struct Shared {
     compiler: &'static str,
     folder: PathBuf,
     properties: Properties,
-    libraries: Mutex<HashMap<&'static str, Arc<Library>>>,
+    libraries: Mutex<HashMap<&'static str, Translated>>,
     fails: Option<(u64, Error)>,
     launches: AtomicU64,
     /// Bytes that are allocated.
@@ -121,10 +127,17 @@ impl Shared {
         self.properties.memory.saturating_sub(self.held.load(Ordering::Relaxed))
     }
 
-    fn library(&self, module: &'static Module) -> Result<Arc<Library>> {
-        let mut libraries = locked(&self.libraries);
-        if let Some(found) = libraries.get(module.name) {
-            return Ok(found.clone());
+    /// A module's library, which is translated and loaded when it is first asked for.
+    fn library<T>(
+        &self,
+        module: &'static Module,
+        work: impl FnOnce(&Library) -> Result<T>,
+    ) -> Result<T> {
+        let known = locked(&self.libraries).get(module.name).cloned();
+        if let Some(known) = known
+            && let Some(library) = &*locked(&known)
+        {
+            return work(library);
         }
         let parts = [module.name, module.source, HARNESS, self.compiler]
             .into_iter()
@@ -132,15 +145,19 @@ impl Shared {
             .chain(HEADERS.iter().flat_map(|(name, source)| [*name, *source]));
         let name = format!("{}-{}.so", module.name.replace(['.', '/'], "-"), cache::hash(parts));
         let path = self.folder.join(&name);
-        if !path.exists() {
-            self.translate(module, &name)?;
+        let entry = locked(&TRANSLATED).entry(path.clone()).or_default().clone();
+        locked(&self.libraries).insert(module.name, entry.clone());
+        let mut place = locked(&entry);
+        if place.is_none() {
+            if !path.exists() {
+                self.translate(module, &name)?;
+            }
+            // SAFETY: the library is what was just compiled from this crate's sources, without initializers
+            // that do anything but set variables.
+            let library = unsafe { Library::new(&path) };
+            *place = Some(library.map_err(|error| self.failed(module, error.to_string()))?);
         }
-        // SAFETY: the library is what was just compiled from this crate's sources, without initializers that
-        // do anything but set variables.
-        let library = unsafe { Library::new(&path) };
-        let library = Arc::new(library.map_err(|error| self.failed(module, error.to_string()))?);
-        libraries.insert(module.name, library.clone());
-        Ok(library)
+        work(place.as_ref().expect("it was just loaded"))
     }
 
     fn translate(&self, module: &'static Module, name: &str) -> Result<()> {
@@ -254,7 +271,7 @@ impl Backend for Emulated {
     }
 
     fn prepare(&self, module: &'static Module, _: &'static str) -> Result<()> {
-        if module.exact { Ok(()) } else { self.0.library(module).map(drop) }
+        if module.exact { Ok(()) } else { self.0.library(module, |_| Ok(())) }
     }
 
     unsafe fn launch(
@@ -267,11 +284,9 @@ impl Backend for Emulated {
         self.0.launches.fetch_add(1, Ordering::Relaxed);
         self.0.state()?;
         if module.exact {
-            let _order = locked(&ORDER);
             // SAFETY: the caller's promise is the same.
             return unsafe { cores::launch(name, args) };
         }
-        let library = self.0.library(module)?;
         let symbol = format!("emulated_{name}\0");
         // Structures may ask for alignment: each parameter is copied to where it is aligned.
         let mut copies: Vec<Vec<u128>> = args
@@ -287,15 +302,14 @@ impl Backend for Emulated {
             copies.iter_mut().map(|copy| copy.as_mut_ptr().cast()).collect();
         let [x, y, z] = grid.blocks;
         let shape = [x, y, z, grid.threads, grid.shared];
-        let _order = locked(&ORDER);
         // SAFETY: the harness defines this function for each kernel with that type, and the caller promises
         // that the parameters are the kernel's.
-        let status = unsafe {
+        let status = self.0.library(module, |library| unsafe {
             type Run = unsafe extern "C" fn(*const u32, *mut *mut c_void) -> c_int;
             let run = library.get::<Run>(symbol.as_bytes());
             let run = run.map_err(|_| self.0.failed(module, format!("no EXPORT({name}) in it")))?;
-            run(shape.as_ptr(), pointers.as_mut_ptr())
-        };
+            Ok(run(shape.as_ptr(), pointers.as_mut_ptr()))
+        })?;
         if status == 0 { Ok(()) } else { Err(Error::unfit(name, format!("a grid of {shape:?}"))) }
     }
 

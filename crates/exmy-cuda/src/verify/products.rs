@@ -21,7 +21,10 @@ enum Distribution {
     Extreme,
 }
 
-fn numbers(count: usize, seed: u64, kind: Distribution) -> Vec<f32> {
+/// Matrices of sums over `k` numbers. However large that is, about a third of the rows have an infinity or
+/// NaN, so that there are results of every kind.
+fn numbers(count: usize, seed: u64, kind: Distribution, k: usize) -> Vec<f32> {
+    let rarer = k.div_ceil(24).max(1) as u32;
     let random = Philox::new(seed, Stream::new("products"));
     let number = |i: usize| {
         let word = random.word(i as u64);
@@ -30,9 +33,10 @@ fn numbers(count: usize, seed: u64, kind: Distribution) -> Vec<f32> {
             Distribution::Extreme => (word >> 8) % 255,
             _ => 112 + (word >> 8 & 15),
         };
+        let is_rare = kind == Distribution::Special && (word / 97).is_multiple_of(rarer);
         let bits = match word % 97 {
-            0 if kind == Distribution::Special => sign | 0x7F80_0000,
-            1 if kind == Distribution::Special => 0x7FC0_0000,
+            0 if is_rare => sign | 0x7F80_0000,
+            1 if is_rare => 0x7FC0_0000,
             2 if kind == Distribution::Special => sign | 0x7F7F_0000,
             3..8 if kind != Distribution::Ordinary => sign | word & 0x007F_FFFF,
             8..16 => sign,
@@ -147,8 +151,8 @@ impl Trial<'_> {
             let short_one = |x: f32| Bf16::from_f32(x).to_f32();
             if short { x.into_iter().map(short_one).collect() } else { x }
         };
-        let (a, b) = (cut(numbers(m * k, 1, kind)), cut(numbers(k * n, 2, kind)));
-        let old = numbers(m * n, 3, Distribution::Ordinary);
+        let (a, b) = (cut(numbers(m * k, 1, kind, k)), cut(numbers(k * n, 2, kind, k)));
+        let old = numbers(m * n, 3, Distribution::Ordinary, 1);
         let (left, right) = (HostView::new(&a, m, k), HostView::new(&b, k, n));
         let mut expected = old.clone();
         let place = HostViewMut::new(&mut expected, m, n);
@@ -241,11 +245,12 @@ impl Trial<'_> {
             _ => (Format::E4M3FN, 0.03125),
         };
         let codes = |count, seed| -> Vec<u16> {
-            let x: Vec<f32> = numbers(count, seed, kind).into_iter().map(|x| x * scale).collect();
+            let x: Vec<f32> =
+                numbers(count, seed, kind, k).into_iter().map(|x| x * scale).collect();
             exmy::Converter::new(format, exmy::Rules::DEFAULT).encode(&x)
         };
         let (a, b) = (codes(m * k, 1), codes(k * n, 2));
-        let old = numbers(m * n, 3, Distribution::Ordinary);
+        let old = numbers(m * n, 3, Distribution::Ordinary, 1);
         let mut c = device.upload(&old)?;
         let place = ViewMut::new(&mut c, m, n)?;
         let (x, x_stride) = stored(&a, (m, k), turned.0, margin);
