@@ -9,7 +9,8 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
-/// What went wrong, and what would work.
+/// What went wrong, and what would work, in words. What a program may act on is the cause: a typed error of a
+/// lower layer is the [`source`](std::error::Error::source), and [`io_kind`](Self::io_kind) is the file system's.
 #[derive(Debug)]
 pub struct Error {
     what: String,
@@ -53,6 +54,24 @@ impl Error {
     }
 }
 
+impl Error {
+    /// What the file system said, if that is the cause, however far behind: a file that is missing, a disk that
+    /// is full.
+    ///
+    /// ```
+    /// # #[cfg(feature = "safetensors")] {
+    /// use std::io::ErrorKind;
+    ///
+    /// let error = exmy::safetensors::Reader::open("there is none".as_ref()).unwrap_err();
+    /// assert_eq!(error.io_kind(), Some(ErrorKind::NotFound));
+    /// # }
+    /// ```
+    pub fn io_kind(&self) -> Option<io::ErrorKind> {
+        let causes = std::iter::successors(std::error::Error::source(self), |error| error.source());
+        causes.filter_map(|error| error.downcast_ref()).map(io::Error::kind).next()
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.what)?;
@@ -84,6 +103,8 @@ mod tests {
         let missing = io::Error::new(io::ErrorKind::NotFound, "no such file");
         let error = Error::io("read", Path::new("a.txt"), missing).hint("give a text file");
         assert_eq!(error.to_string(), "cannot read a.txt: no such file\n  give a text file");
+        assert_eq!(Error::new("b").because(error).io_kind(), Some(io::ErrorKind::NotFound));
+        assert_eq!(Error::new("b").io_kind(), None);
         let odd = Error::io("read", Path::new("a\n\u{1b}"), io::Error::other("odd"));
         assert_eq!(odd.to_string(), "cannot read a\\n\\u{1b}: odd");
         let field = Error::new("a.json").because(io::Error::other("no field `b\n`"));
