@@ -419,48 +419,36 @@ fn products_come_in_the_written_order() {
     assert_eq!(log.0, expected);
 }
 
+/// Products as they are.
+macro_rules! unquantized {
+    ($cpu:ty) => {
+        unquantized!($cpu, forward, x, w, y);
+        unquantized!($cpu, grad_input, g, w, dx);
+        unquantized!($cpu, grad_weight, g, x, dw);
+    };
+    ($cpu:ty, $product:ident, $a:ident, $b:ident, $out:ident) => {
+        fn $product(
+            &mut self,
+            cpu: &$cpu,
+            group: &Group<'_>,
+            $a: device::Matrix<'_, $cpu>,
+            $b: device::Matrix<'_, $cpu>,
+            $out: device::MatrixMut<'_, $cpu>,
+        ) {
+            Unquantized.$product(cpu, group, $a, $b, $out);
+        }
+    };
+}
+
 /// Shows every place to the same products, which round nothing but are asked as if they did: the
 /// attention then goes the way whose steps can be rounded.
 #[derive(Default)]
 struct Places(Vec<(Option<u32>, Place, bool, usize)>);
 
 type Cpu64 = Cpu<f64>;
-type Matrix64<'a> = device::Matrix<'a, Cpu64>;
-type MatrixMut64<'a> = device::MatrixMut<'a, Cpu64>;
 
 impl Products<Cpu64> for Places {
-    fn forward(
-        &mut self,
-        cpu: &Cpu64,
-        g: &Group<'_>,
-        x: Matrix64<'_>,
-        w: Matrix64<'_>,
-        y: MatrixMut64<'_>,
-    ) {
-        Unquantized.forward(cpu, g, x, w, y);
-    }
-
-    fn grad_input(
-        &mut self,
-        cpu: &Cpu64,
-        g: &Group<'_>,
-        d: Matrix64<'_>,
-        w: Matrix64<'_>,
-        x: MatrixMut64<'_>,
-    ) {
-        Unquantized.grad_input(cpu, g, d, w, x);
-    }
-
-    fn grad_weight(
-        &mut self,
-        cpu: &Cpu64,
-        g: &Group<'_>,
-        d: Matrix64<'_>,
-        x: Matrix64<'_>,
-        w: MatrixMut64<'_>,
-    ) {
-        Unquantized.grad_weight(cpu, g, d, x, w);
-    }
+    unquantized!(Cpu64);
 
     fn tensor(
         &mut self,
@@ -508,38 +496,7 @@ fn every_place_is_shown_forward_and_backward() {
 struct Steps;
 
 impl Products<Cpu> for Steps {
-    fn forward(
-        &mut self,
-        cpu: &Cpu,
-        group: &Group<'_>,
-        x: Matrix<'_>,
-        w: Matrix<'_>,
-        y: MatrixMut<'_>,
-    ) {
-        Unquantized.forward(cpu, group, x, w, y);
-    }
-
-    fn grad_input(
-        &mut self,
-        cpu: &Cpu,
-        group: &Group<'_>,
-        g: Matrix<'_>,
-        w: Matrix<'_>,
-        dx: MatrixMut<'_>,
-    ) {
-        Unquantized.grad_input(cpu, group, g, w, dx);
-    }
-
-    fn grad_weight(
-        &mut self,
-        cpu: &Cpu,
-        group: &Group<'_>,
-        g: Matrix<'_>,
-        x: Matrix<'_>,
-        dw: MatrixMut<'_>,
-    ) {
-        Unquantized.grad_weight(cpu, group, g, x, dw);
-    }
+    unquantized!(Cpu);
 
     fn vector(&self, _: Option<u32>, _: Vector, _: bool) -> Option<Rounding> {
         Some(Rounding::TiesToEven)

@@ -5,8 +5,8 @@ use super::*;
 /// Losses (mean, first token, last token) and the norm of every tensor's gradient, by PyTorch 2
 /// (float64, `F.layer_norm` / `F.rms_norm`, `F.scaled_dot_product_attention` with `is_causal` and
 /// `enable_gqa`, rotary positions as in Hugging Face's Llama, `F.gelu` / `F.silu`,
-/// `F.cross_entropy`, autograd). Parameter i of the arena is ((7919 i) mod 1009 - 504) / 1009, plus
-/// 1 for gains; token i is (3 i² + i) mod 11, target i is (5 i + 2) mod 11.
+/// `F.cross_entropy`, autograd). Parameter i of the arena is ((7919 i) mod 1009 - 504) / 1009, plus 1 for
+/// gains. Token i is (3 i² + i) mod 11, target i is (5 i + 2) mod 11.
 const GPT_LOSSES: [f64; 3] =
     [3.624_826_131_391_045_3, 5.981_460_894_611_867, 4.654_765_329_432_505_5];
 const GPT_GRADIENTS: [(&str, f64); 24] = [

@@ -16,7 +16,7 @@ use crate::restated::{
     E2M1, E2M3, E4M3, E5M2, Element, bf16, bf16_away, exponent, mx, nvfp4, power, rotated_down,
     transposed,
 };
-use crate::{product, values};
+use crate::{product, three_products, values};
 
 const TOKENS: usize = 64;
 const INPUTS: usize = 96;
@@ -65,31 +65,8 @@ pub(crate) fn run(recipe: &str, phase: Phase, images: &mut Images) -> (Operands,
     let [x, w, g] = operands();
     let (x, w) = (View::new(&x, TOKENS, INPUTS), View::new(&w, OUTPUTS, INPUTS));
     let g = View::new(&g, TOKENS, OUTPUTS);
-    let mut y = vec![0.0; TOKENS * OUTPUTS];
-    let mut dx = vec![0.0; TOKENS * INPUTS];
-    let mut dw = vec![0.5; OUTPUTS * INPUTS];
-    engine.forward(
-        &Cpu::new(),
-        &group,
-        x.into(),
-        w.into(),
-        MatrixMut::new(&mut y, TOKENS, OUTPUTS),
-    );
-    engine.grad_input(
-        &Cpu::new(),
-        &group,
-        g.into(),
-        w.into(),
-        MatrixMut::new(&mut dx, TOKENS, INPUTS),
-    );
-    engine.grad_weight(
-        &Cpu::new(),
-        &group,
-        g.into(),
-        x.into(),
-        MatrixMut::new(&mut dw, OUTPUTS, INPUTS),
-    );
-    (kept, [y, dx, dw])
+    let products = three_products(&mut engine, &group, [x, w, g], 0.5);
+    (kept, products)
 }
 
 fn train(recipe: &str) -> (Operands, [Vec<f32>; 3]) {
@@ -230,7 +207,7 @@ fn mxpaper_is_the_formula_in_all_products() {
     check_mxpaper("mxpaper-e5m2-e4m3", false, [[E4M3, E5M2], [E4M3, E5M2], [E4M3; 2]]);
 }
 
-/// Gate and up are one matrix of the paper's code, up before gate, along whose rows `grad_input` sums: where
+/// Gate and up are one matrix of the paper's code, up before gate, along whose rows `grad_input` sums. Where
 /// their sizes are no multiples of 32, a block has numbers of both. Where they are, there is no difference.
 #[test]
 fn mxpaper_blocks_gate_and_up_as_one_matrix() {

@@ -261,7 +261,7 @@ impl Watcher for Until {
     fn phase(&mut self, _: &str) {}
 }
 
-/// A run of descent with momentum on the divergence, killed and resumed, is the run in one piece; under
+/// A run of descent with momentum on the divergence, killed and resumed, is the run in one piece. Under
 /// another optimizer than that of its checkpoint it does not go on.
 #[test]
 fn runs_of_descent_resume() {

@@ -58,6 +58,24 @@ fn linears() -> Vec<Linear> {
     (0..4).flat_map(|layer| MEMBERS.map(|member| linear(layer, member))).collect()
 }
 
+/// The three products of input, weight and gradient; those of weights are added to a number.
+fn three_products(
+    engine: &mut Engine<'_>,
+    group: &Group<'_>,
+    [x, w, g]: [View<'_, f32>; 3],
+    weights: f32,
+) -> [Vec<f32>; 3] {
+    let (tokens, inputs, outputs) = (x.rows(), x.cols(), w.rows());
+    let mut y = vec![0.0; tokens * outputs];
+    let mut dx = vec![0.0; tokens * inputs];
+    let mut dw = vec![weights; outputs * inputs];
+    let cpu = Cpu::new();
+    engine.forward(&cpu, group, x.into(), w.into(), MatrixMut::new(&mut y, tokens, outputs));
+    engine.grad_input(&cpu, group, g.into(), w.into(), MatrixMut::new(&mut dx, tokens, inputs));
+    engine.grad_weight(&cpu, group, g.into(), x.into(), MatrixMut::new(&mut dw, outputs, inputs));
+    [y, dx, dw]
+}
+
 /// The three products of the group under a recipe.
 fn products(recipe: &str, observer: Option<&mut dyn Observer>) -> [Vec<f32>; 3] {
     let recipe: Recipe = recipe.parse().unwrap();
@@ -72,31 +90,7 @@ fn products(recipe: &str, observer: Option<&mut dyn Observer>) -> [Vec<f32>; 3] 
     let g = values(TOKENS * OUTPUTS, 2);
     let (x, w) = (View::new(&x, TOKENS, INPUTS), View::new(&w, OUTPUTS, INPUTS));
     let g = View::new(&g, TOKENS, OUTPUTS);
-    let mut y = vec![0.0; TOKENS * OUTPUTS];
-    let mut dx = vec![0.0; TOKENS * INPUTS];
-    let mut dw = vec![0.0; OUTPUTS * INPUTS];
-    engine.forward(
-        &Cpu::new(),
-        &group,
-        x.into(),
-        w.into(),
-        MatrixMut::new(&mut y, TOKENS, OUTPUTS),
-    );
-    engine.grad_input(
-        &Cpu::new(),
-        &group,
-        g.into(),
-        w.into(),
-        MatrixMut::new(&mut dx, TOKENS, INPUTS),
-    );
-    engine.grad_weight(
-        &Cpu::new(),
-        &group,
-        g.into(),
-        x.into(),
-        MatrixMut::new(&mut dw, OUTPUTS, INPUTS),
-    );
-    [y, dx, dw]
+    three_products(&mut engine, &group, [x, w, g], 0.0)
 }
 
 /// Each member's rows (weights) or columns (gradients) are a tensor of their own; the blocks run
