@@ -1,11 +1,11 @@
 //! exmy on NVIDIA GPUs: the same operations on device memory, with the same bits.
 //!
 //! A [`Device`] is a GPU and a stream of it, a [`Buffer`] a vector in its memory. Every operation here is the
-//! twin of one of the library `exmy` and gives its bits, on any GPU of compute capability 8.0 or higher; the
+//! twin of one of the library `exmy` and gives its bits, on any GPU of compute capability 8.0 or higher. The
 //! orders of summation of Hopper's tensor cores need that GPU (9.0), as their names say.
 //!
 //! A build needs no CUDA. The driver and NVRTC, the compiler of the kernels, are loaded when a device is
-//! first asked for; a program on a machine without them gets an [`Error`] that says so in one line. Kernels
+//! first asked for. A program on a machine without them gets an [`Error`] that says so in one line. Kernels
 //! are compiled at first use and kept on disk (`EXMY_CACHE` names another folder than the user's own for
 //! caches).
 

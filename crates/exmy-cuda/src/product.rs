@@ -1,4 +1,4 @@
-//! Matrix products on the device, in the orders of summation of the library: the twins of
+//! Matrix products on the device, in the orders of summation of the library. They are the twins of
 //! [`gemm::fast::multiply`](exmy::gemm::fast::multiply) and [`gemm::f32::matmul`](exmy::gemm::f32::matmul),
 //! and what Hopper's tensor cores compute, as [`gemm`](fn@exmy::gemm) models it under `hopper`.
 //!
@@ -341,7 +341,7 @@ impl Product<'_> {
         let launch = launch.write_at(c.buffer, c.first);
         let launch = self.scaled(launch).read_if(begun.as_ref().map(|(sums, _)| sums));
         let launch = launch.read_if(begun.as_ref().map(|(_, ready)| ready));
-        // SAFETY: the views lie in their buffers and fit each other; the kernel leaves out what is outside of
+        // SAFETY: the views lie in their buffers and fit each other. The kernel leaves out what is outside of
         // them, and rows begin where it takes 16 bytes at a time. A block leaves the sums of one tile.
         unsafe { launch.value(gemm).run(grid) }
     }

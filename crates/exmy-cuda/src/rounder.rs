@@ -243,8 +243,8 @@ impl Rounder {
         this.by_lattice(to, rules, write, &lattice)
     }
 
-    /// Whether elements can be rounded by adding and subtracting a power of two: a sign, zeros of both, what
-    /// is too large becomes the largest value, and the power is a number.
+    /// Whether elements can be rounded by adding and subtracting a power of two. The format needs a sign and
+    /// zeros of both; what is too large becomes the largest value, and the power is a number.
     pub(crate) fn is_grid(&self) -> bool {
         let [plus, minus] = self.values;
         let saturates = (plus.over, plus.infinity) == (self.largest, self.largest)
@@ -321,9 +321,9 @@ impl Rounder {
         }
     }
 
-    /// If both signs have the same cases, NaN aside, infinity that of overflow, and the code of that is the
-    /// largest or the next: then an operand beyond the value of that code may be replaced by it and rounded
-    /// as any other.
+    /// It is where both signs have the same cases, NaN aside, infinity that of overflow, and the code of that
+    /// is the largest or the next. Then an operand beyond the value of that code may be replaced by it and
+    /// rounded as any other.
     fn clamp_of(&self, to: Format, lattice: &Lattice) -> Option<Clamp> {
         if to.sign() != Sign::Magnitude {
             return None;

@@ -3,8 +3,8 @@
 //!
 //! `cargo run --release -p exmy-lab --example accumulation_error` writes `accumulation_error.svg`; a path of
 //! your own may follow, and the longest sum, a power of two (8192 by default). The numbers are
-//! normally distributed with mean 1/4, in formats and block formats; an error is the root of the mean
-//! square of `sum - exact`, divided by that of `exact`, both in binary64.
+//! normally distributed with mean 1/4, in formats and block formats. An error is the root of the mean square
+//! of `sum - exact`, divided by that of `exact`, both in binary64.
 
 use exmy::block::{Axis as Along, BlockFormat, BlockTensor};
 use exmy::format::Format;

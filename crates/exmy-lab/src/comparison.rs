@@ -41,9 +41,9 @@ pub(crate) fn calm(points: &[(f64, f64)]) -> Points {
     points.iter().map(|point| point.0).zip(smoothed).collect()
 }
 
-/// The curves of the seeds that have begun, up to the last step that all of them have: beyond it a mean
-/// would be of other seeds than before, and bend where nothing happened. A seed that has no more than its
-/// value before the first step has not begun, unless none has.
+/// The curves of the seeds that have begun, up to the last step that all of them have. Beyond it a mean would
+/// be of other seeds than before, and bend where nothing happened. A seed that has no more than its value
+/// before the first step has not begun, unless none has.
 fn in_common(seeds: &[(u64, Points)]) -> Vec<(u64, Points)> {
     let last = |points: &Points| points.last().map(|point| point.0);
     let has_begun = |points: &Points| last(points) > Some(0.0);

@@ -212,8 +212,8 @@ impl Nats {
 pub struct Factor {
     /// Losses of a level.
     pub window: usize,
-    /// A loss above this multiple of the lowest level so far, or of the first loss where that is lower, is
-    /// a spike; a run whose end has its median there diverged.
+    /// A loss above this multiple of the lowest level so far, or of the first loss where that is lower, is a
+    /// spike. A run whose end has its median there diverged.
     pub factor: f64,
     /// The share of the records that counts as the end.
     pub tail: f64,

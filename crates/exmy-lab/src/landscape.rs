@@ -5,7 +5,7 @@
 //! Studer, Goldstein, "Visualizing the loss landscape of neural nets", arXiv 1712.09913, section 4). A
 //! filter is an output row of a matrix, or a token's row of an embedding; gains of norms and biases do
 //! not move. Directions come from a seed and the tensors' names and shapes alone, and are scaled by the
-//! weights they are laid through: the same seed shows checkpoints and number formats from the same side.
+//! weights they are laid through. The same seed shows checkpoints and number formats from the same side.
 //!
 //! "To FP8 and Back Again" (arXiv 2405.18710) draws them of a run that is about to diverge and finds them
 //! smooth, that is, no diagnostic; [`Grid::minima`] puts a number to it.

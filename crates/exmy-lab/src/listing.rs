@@ -1,7 +1,7 @@
 //! `plan.toml` of a report: every run's configuration under its name, written as what differs from another's.
 //!
 //! Many hundred runs differ in a key or two, so a run is written whole only if no run before it has the same
-//! keys; the others name that one as `base` and hold, as `change`, TOML that
+//! keys. The others name that one as `base` and hold, as `change`, TOML that
 //! [`Config::overlaid`](exmy_train::train::config::Config::overlaid) puts over it.
 
 use crate::keys::{Keys, keys};

@@ -1,9 +1,9 @@
 //! Numbers to a picture: figures as self-contained SVG text.
 //!
 //! A [`Figure`] is a column of [`Panel`]s that share one horizontal axis; a panel is a vertical
-//! [`Axis`] and marks on it. The picture is made for curves that nearly coincide, as those of
-//! training runs in different number formats do: series are named beside their ends, in the order
-//! in which they end, with colour and dash pattern.
+//! [`Axis`] and marks on it. The picture is made for curves that nearly coincide, as those of training runs
+//! in different number formats do. Series are named beside their ends, in the order in which they end, with
+//! colour and dash pattern.
 //!
 //! What it promises:
 //! - the same input gives the same bytes, on every machine (no platform mathematics, no maps with
@@ -115,7 +115,7 @@ impl Figure {
     }
 
     /// Names in the order in which colours are given to them, so that a name has the same one in every
-    /// picture of a page; those that are not among them follow.
+    /// picture of a page. Those that are not among them follow.
     #[must_use]
     pub fn order(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.order = names.into_iter().map(Into::into).collect();

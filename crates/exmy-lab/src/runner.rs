@@ -2,7 +2,7 @@
 //!
 //! A [`Run`] is a configuration under a name; `exmy train`, `exmy sweep` and `exmy study` each make a list of
 //! them, and [`Runner::work`] trains those that are not complete. A run is named by its contents
-//! (`content_name`), so all processes find the same names, and nobody keeps a list of what is done: a run
+//! (`content_name`), so all processes find the same names, and nobody keeps a list of what is done. A run
 //! with a `summary.json` is complete. A process claims a run by a lock on it, which ends with the process,
 //! however that ends; then whoever comes next goes on from the last checkpoint. So processes that share a
 //! folder need no server. A [`Shard`] divides the runs by their place in the list, with all that branches off

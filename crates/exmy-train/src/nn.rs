@@ -17,7 +17,7 @@
 //!
 //! A layer of one's own is such a pair, too. It hands its matrix products to a
 //! [`Products`](linear::Products), under the names of [`Operator`](site::Operator)s, so that every recipe
-//! applies to them: an [`Engine`](crate::recipe::Engine) computes them by a recipe,
+//! applies to them. An [`Engine`](crate::recipe::Engine) computes them by a recipe,
 //! [`Unquantized`](linear::Unquantized) as they are. `examples/own_layer.rs` of this crate trains a stack of
 //! such layers. A layer for the models here also becomes an operation of [`Device`].
 

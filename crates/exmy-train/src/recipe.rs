@@ -3,7 +3,8 @@
 //! A recipe is an ordered list of [rules](rule), each saying where (layers, operators, products, operands,
 //! steps) and what ([`TensorFormat`]: a quantizer, the axis of its blocks, its random bits). Later rules
 //! override earlier ones; what no rule mentions is f32. It has one textual form, the same in Rust, on the
-//! command line, in `config.toml` and in a plot's legend: a base, and behind each `+` an option or a rule.
+//! command line, in `config.toml` and in a plot's legend. It is a base, and behind each `+` an option or a
+//! rule.
 //!
 //! | base | operands of all three products of all linear layers, head included |
 //! |---|---|

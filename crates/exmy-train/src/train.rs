@@ -1,8 +1,8 @@
 //! Training: from text to a run in a folder.
 //!
-//! [`data`] and [`language`] make tokens and batches, [`config`] and [`preset`] say what is
-//! trained, [`trainer`] is the step, [`optimizer`] and [`schedule`] its parts, [`run`] the folder
-//! with its [`record`]s and [`checkpoint`]s, [`sample`] the trained model at work.
+//! [`data`] and [`language`] make tokens and batches, [`config`] and [`preset`] say what is trained.
+//! [`trainer`] is the step, [`optimizer`] and [`schedule`] are its parts. [`run`] is the folder with its
+//! [`record`]s and [`checkpoint`]s, [`sample`] the trained model at work.
 //!
 //! Parameters, gradients and moments are flat f32 slices, the masters; a recipe decides what the
 //! products inside the model see, never what is stored here.

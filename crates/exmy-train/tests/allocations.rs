@@ -1,9 +1,9 @@
 //! A training step allocates nothing once its memory is there, whatever rounds its operands: plain formats,
 //! blocks, rotations, tensor scales, random bits, windows, hot channels, norms in steps of bfloat16.
 //!
-//! On one thread memory is there after three steps. With several it depends on which of them takes what: each
-//! keeps its own, and one that comes to a piece of work for the first time asks the system for it. So
-//! there the test waits for two steps in a row without a call.
+//! On one thread memory is there after three steps. With several it depends on which of them takes what. Each
+//! keeps its own, and one that comes to a piece of work for the first time asks the system for it. So there
+//! the test waits for two steps in a row without a call.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

@@ -470,9 +470,9 @@ fn chunks_do_not_show() {
     assert_eq!(whole, params, "AdamW");
 }
 
-/// The same source in f32 and f64 from the same numbers. An output is at most a few dozen
-/// roundings of terms no larger than `scale`: a sum of 37 terms has a chain of 3 additions a lane
-/// and 4 folds, one of 70 rows a chain of 32 and 3 blocks, each growing with the partial sums.
+/// The same source in f32 and f64 from the same numbers. An output is at most a few dozen roundings of terms
+/// no larger than `scale`. A sum of 37 terms has a chain of 3 additions a lane and 4 folds, one of 70 rows a
+/// chain of 32 and 3 blocks, each growing with the partial sums.
 #[test]
 fn f32_follows_f64() {
     let single = outputs::<f32>(2 * ROW_BLOCK + 6, 37, 2_000);

@@ -1,4 +1,4 @@
-//! Launches that are put together and begun as one graph: beginning a graph costs the host and the device
+//! Launches that are put together and begun as one graph. Beginning a graph costs the host and the device
 //! less than beginning its kernels one by one, and the launches of a training step are those of the step
 //! before.
 //!

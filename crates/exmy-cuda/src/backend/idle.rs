@@ -1,5 +1,6 @@
-//! Memory that was freed and waits to be used again: working memory that an operation asks for and frees
-//! comes back without a call of the driver, and in a step at the addresses that it had in the step before.
+//! Memory that was freed and waits to be used again. Working memory that an operation asks for and frees
+//! comes back without a call of the driver. In a step it comes at the addresses that it had in the step
+//! before.
 
 use std::collections::{BTreeSet, HashMap};
 

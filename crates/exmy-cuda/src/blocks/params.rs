@@ -275,7 +275,7 @@ fn has_binary32(rounding: Rounding) -> bool {
     matches!(rounding, Rounding::TiesToAway | Rounding::TowardZero | Rounding::TiesToEven)
 }
 
-/// Whether an element may be multiplied by the power of two instead of having its exponent changed: the
+/// Whether an element may be multiplied by the power of two instead of having its exponent changed. The
 /// product is exact unless it is subnormal, and what is so small becomes zero by the modes that have a short
 /// way.
 fn is_exact_by_a_factor(rounder: &Rounder, element: Format) -> bool {

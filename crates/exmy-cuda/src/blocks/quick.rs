@@ -95,8 +95,8 @@ impl Work<'_> {
         };
         let launch = Launch::new(&device, &QUICK, kernel).read_at(x.buffer, x.first);
         let launch = launch.write_at(out.buffer, out.first).read_if(factors.as_ref());
-        // SAFETY: both views lie in their buffers and have one shape, or the output that of the transpose;
-        // wide accesses are made only where every row begins at a multiple of them.
+        // SAFETY: both views lie in their buffers and have one shape, or the output that of the transpose.
+        // Wide accesses are made only where every row begins at a multiple of them.
         unsafe { launch.value(blocks).run(walk.grid(&blocks, None))? };
         Ok(Ok(factors))
     }

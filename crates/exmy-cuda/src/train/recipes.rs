@@ -1,7 +1,7 @@
 //! What recipes ask of the device: rounding by the library's twins, packed products, patches.
 //!
 //! Images of both operands of a product are numbers in memory, as the matrices are stored, without the scales
-//! of whole tensors; these stay on the device, too, and the product multiplies by them. What is rare (scales
+//! of whole tensors. These stay on the device, too, and the product multiplies by them. What is rare (scales
 //! that are given and no powers of two, exponents bumped by position, sums of other orders) is done by the
 //! host, to the same bits.
 

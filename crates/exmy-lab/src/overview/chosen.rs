@@ -1,7 +1,7 @@
 //! Which conditions a picture has, where there are more than a reader can distinguish.
 //!
 //! What is drawn is chosen from the conditions that have recorded it, and the quantities that are offered
-//! come from the same: a probe that only the last of a hundred runs has is offered and drawn.
+//! come from the same. A probe that only the last of a hundred runs has is offered and drawn.
 
 use super::answer::list;
 use super::condition::Condition;

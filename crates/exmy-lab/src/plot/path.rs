@@ -1,9 +1,9 @@
 //! From points to the `d` of an SVG path: breaks where a point has no place, and no more points
 //! than a screen can show.
 //!
-//! Within one column of `COLUMN` units, a run of points keeps its first, lowest, highest and
-//! last: what a renderer would paint is the same to within the width of the line, and no peak is lost.
-//! A series of any length with ascending x thus costs at most four points a column.
+//! Within one column of `COLUMN` units, a run of points keeps its first, lowest, highest and last. What a
+//! renderer would paint is the same to within the width of the line, and no peak is lost. A series of any
+//! length with ascending x thus costs at most four points a column.
 
 use super::{
     number::floor,

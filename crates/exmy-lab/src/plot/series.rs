@@ -42,8 +42,8 @@ impl Band {
     }
 }
 
-/// The exponential moving average of `values`, corrected for its start at zero as in Adam
-/// (Kingma and Ba, 2015, section 3): a constant stays that constant from the first element on.
+/// The exponential moving average of `values`, corrected for its start at zero as in Adam (Kingma and Ba,
+/// 2015, section 3). A constant stays that constant from the first element on.
 ///
 /// `horizon(i)` says how many values the average looks back at element `i`: the new value has
 /// weight `1 / horizon`. A horizon that grows with `i` follows the steep start of a loss curve and

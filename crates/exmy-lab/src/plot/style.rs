@@ -6,8 +6,8 @@
 //! the same difference in print. Series `i` takes hue `i mod 8`; the pattern walks on one more after
 //! each round of hues, so that the first 64 series all differ.
 //!
-//! The sheet uses plain classes and media queries, no variables and no ids: several figures can
-//! stand in one HTML page, and converters that know neither query fall back to the light, wide form.
+//! The sheet uses plain classes and media queries, no variables and no ids. Several figures can stand in one
+//! HTML page, and converters that know neither query fall back to the light, wide form.
 
 use std::{format, string::String};
 

@@ -1,7 +1,7 @@
 //! The few elements of SVG 1.1 that a figure is made of, as text.
 //!
-//! Coordinates are printed with at most one decimal, rounded by integer arithmetic: a tenth of a
-//! unit is a seventh of a pixel on a phone, and the bytes do not depend on a platform's printing.
+//! Coordinates are printed with at most one decimal, rounded by integer arithmetic. A tenth of a unit is a
+//! seventh of a pixel on a phone, and the bytes do not depend on a platform's printing.
 
 use exmy::shown::printable;
 use std::{format, string::String};

@@ -293,8 +293,8 @@ fn changed_data_and_damaged_checkpoints_are_noticed() {
     refused(root, &["train", "--resume", "out"], &["not those the run began with"]);
 }
 
-/// A flipped bit anywhere in a checkpoint, and any change of `config.toml`, is an error that says what to
-/// do; without the damaged file the run comes to the same bits.
+/// A flipped bit anywhere in a checkpoint, and any change of `config.toml`, is an error that says what to do.
+/// Without the damaged file the run comes to the same bits.
 #[test]
 fn flipped_bits_and_edited_settings_are_noticed() {
     let folder = tempfile::tempdir().unwrap();

@@ -65,8 +65,8 @@ fn parts_of_a_step_repeat_for_any_threads() {
     assert_same(&part("one", "1"), &part("two", "2"), "2 threads");
 }
 
-/// A switch at step N, and a branch at N under the other recipe, lead to the same bits; a branch
-/// that changes nothing repeats the run it left, also where that was switched before.
+/// A switch at step N, and a branch at N under the other recipe, lead to the same bits. A branch that changes
+/// nothing repeats the run it left, also where that was switched before.
 #[test]
 fn a_branch_equals_a_switch_and_a_control_equals_its_run() {
     let folder = tempfile::tempdir().unwrap();

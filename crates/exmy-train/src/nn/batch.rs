@@ -76,8 +76,8 @@ pub trait Model<D: Device>: Send {
     );
 
     /// From now on gradients are those of the loss plus `coefficient` times the mean square of the
-    /// logarithm of the softmax's normalizer, where the model has a softmax over tokens; the losses
-    /// that are returned stay without.
+    /// logarithm of the softmax's normalizer, where the model has a softmax over tokens. The losses that are
+    /// returned stay without.
     fn set_z_loss(&mut self, _coefficient: f64) {}
 
     /// The logits of what follows one sequence; `None` of a model that reads no tokens.

@@ -14,8 +14,8 @@
 //! when the call returns. [`read`](Device::read), [`value`](Device::value) and [`check`](Device::check) wait.
 //!
 //! **Failure.** Sizes that do not fit each other are a programmer's error and panic. What can go wrong on a
-//! device (no memory left, a device that is lost) is remembered: later operations do nothing, what is read
-//! is zeros, and [`check`](Device::check) says what happened. A trainer asks once a step.
+//! device (no memory left, a device that is lost) is remembered. Later operations do nothing, what is read is
+//! zeros, and [`check`](Device::check) says what happened. A trainer asks once a step.
 //!
 //! Names: `x` and `y` are input and output of a layer, `dx` and `dy` the gradients of the loss with respect
 //! to them. Gradients of activations are overwritten, those of parameters are added to what is there.

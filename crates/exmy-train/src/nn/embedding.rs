@@ -125,8 +125,8 @@ pub fn embed_backward<T: Real>(tokens: &[u32], dy: &[T], d_table: &mut [T]) {
     });
 }
 
-/// Backward of [`embed`] for the positions: rows of dy (B T, D) are added to d_positions (context, D), each
-/// row of which receives its terms in ascending order of the sequences.
+/// Backward of [`embed`] for the positions: rows of dy (B T, D) are added to d_positions (context, D). Each
+/// row of that receives its terms in ascending order of the sequences.
 ///
 /// # Panics
 /// If `dy` is no whole number of sequences of `sequence` rows of `width`, or there are fewer positions.

@@ -13,13 +13,13 @@
 //! of numbers below 1 and never as quotients or as exponentials of sums, so no gate overflows, however
 //! closed. Where `exp(-sum)` of the usual chunked form is infinite, a key has merely decayed to 0.
 //!
-//! Both forms add the same products `q D k v`, so they differ by rounding alone: at position t by at
-//! most `2 (2 t + hk + 8) u` times the sum of the magnitudes of these products, `u` half the distance
+//! Both forms add the same products `q D k v`, so they differ by rounding alone. At position t that is at
+//! most `2 (2 t + hk + 8) u` times the sum of the magnitudes of these products, with `u` half the distance
 //! from 1 to the next number.
 //!
 //! The backward pass forms the states at the chunks' beginnings anew (nothing is kept by layer) and
-//! takes the gradient of a decay's logarithm as `α_t rowsum(dS_t ∘ S_(t-1))`, expanded within the
-//! chunk; the shorter `sum over i >= t of (q_i dq_i - k_i dk_i)` cancels.
+//! takes the gradient of a decay's logarithm as `α_t rowsum(dS_t ∘ S_(t-1))`, expanded within the chunk. The
+//! shorter `sum over i >= t of (q_i dq_i - k_i dk_i)` cancels.
 //!
 //! Work is divided over (sequence, head), a few of them at a time, so that the working memory does
 //! not grow with the batch. Orders of summation: over tokens of a chunk, over key

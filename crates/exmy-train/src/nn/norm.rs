@@ -5,10 +5,10 @@
 //! square of the deviations, formed after the mean, so a large common offset costs no digits.
 //! `RMSNorm` (Zhang and Sennrich, 2019): `y = x rstd gamma` with `rstd = 1 / sqrt(mean(x^2) + eps)`.
 //!
-//! The width D is `gamma.len()`, the number of rows N is `x.len() / D`. Sums along a row run over
-//! sixteen lanes; the gradients of gamma and beta are summed over blocks of [`ROW_BLOCK`] rows,
-//! ascending within, and the blocks' sums are added in ascending order. The backward functions
-//! keep one row of sums a block, which is what lets blocks run on any thread.
+//! The width D is `gamma.len()`, the number of rows N is `x.len() / D`. Sums along a row run over sixteen
+//! lanes. The gradients of gamma and beta are summed over blocks of [`ROW_BLOCK`] rows, ascending within, and
+//! the blocks' sums are added in ascending order. The backward functions keep one row of sums a block, which
+//! is what lets blocks run on any thread.
 
 use super::expect;
 use super::real::{Real, sum, sum_of_three};

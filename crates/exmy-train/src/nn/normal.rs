@@ -1,9 +1,9 @@
 //! Normal numbers by the million, by address: the rows and the noise of the [proxy](super::proxy).
 //!
 //! Box and Muller's transform (Ann. Math. Statist. 29, 1958) in f32 of two 24-bit uniforms: block b
-//! of the generator gives elements 4 b to 4 b + 3, two pairs. The largest magnitude is
-//! `sqrt(48 ln 2)` = 5.77; a step of 2048 rows of 512 takes four million of these numbers, which is
-//! why they are not formed in f64 as initial weights are.
+//! of the generator gives elements 4 b to 4 b + 3, two pairs. The largest magnitude is `sqrt(48 ln 2)` =
+//! 5.77. A step of 2048 rows of 512 takes four million of these numbers, which is why they are not formed in
+//! f64 as initial weights are.
 
 // Loops over a fixed number of blocks, indexed alike in several arrays, become vector code.
 #![allow(clippy::needless_range_loop)]

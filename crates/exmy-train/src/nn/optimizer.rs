@@ -21,8 +21,8 @@
 //! p += -lr b
 //! ```
 //!
-//! One pass over memory, in fixed chunks that any thread may take; elements do not meet, so the
-//! result is the same bits for any number of threads and any level. Nothing is allocated.
+//! One pass over memory, in fixed chunks that any thread may take. Elements do not meet, so the result is the
+//! same bits for any number of threads and any level. Nothing is allocated.
 
 use crate::nn::real::Real;
 use crate::nn::stopwatch::{Part, lap};

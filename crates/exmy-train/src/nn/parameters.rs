@@ -4,8 +4,8 @@
 //! others of the same layout. A [`Layout`] says which range is which tensor, under the names that
 //! Hugging Face's Llama uses, whether weight decay applies, and how it is initialized. Normal
 //! values come from the addressed generator ([`exmy::random`]) by Box and Muller's transform (Ann.
-//! Math. Statist. 29, 1958) in f64 with `libm`: a tensor's values depend on the seed and on its
-//! name and shape alone, not on threads, platform or what else the model holds.
+//! Math. Statist. 29, 1958) in f64 with `libm`: A tensor's values depend on the seed and on its name and
+//! shape alone, not on threads, platform or what else the model holds.
 
 use core::ops::Range;
 use std::collections::HashMap;

@@ -270,8 +270,8 @@ fn with_kept<T: Real, R>(
     result
 }
 
-/// Number of partial sums along a row: one AVX-512 register of f32, so that no level has to split
-/// a lane, and short enough that a row of 64 still fills them.
+/// Number of partial sums along a row. It is one AVX-512 register of f32, so that no level has to split a
+/// lane, and few enough that a row of 64 still fills them.
 pub(crate) const LANES: usize = 16;
 
 /// Folds the lanes: the upper half onto the lower half, until one is left.

@@ -137,8 +137,8 @@ names! {
 }
 
 names! {
-    /// A tensor that is no operand of a linear operator and that a recipe may round all the same:
-    /// on the way forward the tensor itself, on the way back its gradient.
+    /// A tensor that is no operand of a linear operator and that a recipe may round all the same. On the way
+    /// forward it is the tensor itself, on the way back its gradient.
     ///
     /// Of the six products of softmax attention these are all operands: `QKᵀ` reads q and k, `PV`
     /// probabilities and v; `dOVᵀ` and `PᵀdO` the gradient of the attention's output, `dSK` and

@@ -6,8 +6,8 @@
 //! position, over the row's blocks, is above `max / 2^emax` of its own binade. A bumped element is rounded
 //! with twice its block's scale, its neighbours with the scale itself.
 //!
-//! Of tensors of tokens the code sees (sequences, tokens, features), and blocks along tokens are those of
-//! one sequence: neither a block nor a maximum over blocks reaches into the next one.
+//! Of tensors of tokens the code sees (sequences, tokens, features), and blocks along tokens are those of one
+//! sequence. Neither a block nor a maximum over blocks reaches into the next one.
 
 use exmy::block::{BlockFormat, Shape};
 use exmy::quantizer::{Axis, Quantizer, Target};
@@ -54,8 +54,8 @@ fn whole(
     };
     let side = side as usize;
     quantizer.image_into(x, axis, random, out.reborrow());
-    // The scale of a block is found as the format finds it, and doubled: the image of twice the numbers
-    // at half the scale would overflow binary32 where this does not.
+    // The scale of a block is found as the format finds it, and doubled. The image of twice the numbers at
+    // half the scale would overflow binary32 where this does not.
     let (rows, cols) = (x.rows(), x.cols());
     let mut doubled = vec![0.0; rows * cols];
     let emax = format.element.emax();

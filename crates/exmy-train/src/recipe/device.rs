@@ -97,8 +97,8 @@ pub trait Quantize: Device<Real = f32> {
     );
 
     /// Multiplies what is packed in the order [`fast`](exmy::gemm::fast) or in that of tensor cores, times
-    /// the tensors' scales, over `out` or added to it, and rounds the result at last, where there is
-    /// something to round it to. A device without such tensor cores fails.
+    /// the tensors' scales. The result replaces `out` or is added to it, and is rounded at last, where there
+    /// is something to round it to. A device without such tensor cores fails.
     fn multiply(
         &self,
         packed: &Self::Packed,
@@ -108,7 +108,7 @@ pub trait Quantize: Device<Real = f32> {
     );
 
     /// One of the three products, of matrices as they are stored, in an order and an accumulator of the
-    /// recipe's ([`gemm`](mod@exmy::gemm)); the sum is then stored, or added to `out` in f32.
+    /// recipe's ([`gemm`](mod@exmy::gemm)). The sum is then stored, or added to `out` in f32.
     fn sums(
         &self,
         sum: Sum,

@@ -4,11 +4,11 @@
 //! the recipe's output format. Where both operands are rounded, the order of summation is that of
 //! [`gemm::fast`](exmy::gemm::fast), else that of [`gemm::f32`](exmy::gemm::f32). Tensor formats that are a
 //! quantizer and nothing more are packed as they are rounded, and their tensor scales multiply the sums
-//! ([`fast`] has the details); images of any other numbers are in f32. A patched forward product has the
-//! order of [`gemm::f32`](exmy::gemm::f32), too. Where a recipe says how a product is summed
-//! ([`Sums`]), images are multiplied in that order; tensor cores multiply what is packed, as `fast` does. The
-//! blocks of an operand run along the reduction axis of the product it enters, so one tensor has different
-//! images in different products:
+//! ([`fast`] has the details). Images of any other numbers are in f32. A patched forward product has the
+//! order of [`gemm::f32`](exmy::gemm::f32), too. Where a recipe says how a product is summed ([`Sums`]),
+//! images are multiplied in that order; tensor cores multiply what is packed, as `fast` does. The blocks of
+//! an operand run along the reduction axis of the product it enters, so one tensor has different images in
+//! different products:
 //!
 //! | product | operands | reduction over |
 //! |---|---|---|
@@ -16,11 +16,10 @@
 //! | `grad_input` (dgrad) | dY (tokens x out), W (out x in) | out |
 //! | `grad_weight` (wgrad) | dY (tokens x out), X (tokens x in) | tokens |
 //!
-//! Weights and gradients of a group (q, k, v) are rounded member by member, as the tensors they
-//! are; the input they share is one tensor and is rounded once, under the group's first operator.
-//! Where a recipe gives it different numbers for different members, neighbours with the same numbers
-//! share one rounding, under the first of them. `@joined` numbers make weights and gradients one tensor in
-//! `grad_input`, too.
+//! Weights and gradients of a group (q, k, v) are rounded member by member, as the tensors they are. The
+//! input they share is one tensor and is rounded once, under the group's first operator. Where a recipe gives
+//! it different numbers for different members, neighbours with the same numbers share one rounding, under the
+//! first of them. `@joined` numbers make weights and gradients one tensor in `grad_input`, too.
 //!
 //! A rotation needs whole groups along the sum. Where they do not fill it, both operands are filled up with
 //! zeros, each member for itself, which adds nothing to the product.

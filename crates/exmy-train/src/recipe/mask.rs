@@ -1,7 +1,7 @@
 //! The bit mask of arXiv 2405.18710, whatever it leaves.
 //!
 //! A number is rounded to bfloat16, to nearest even, and all but the first M of its seven mantissa bits are
-//! cleared. With M from 1 on that is rounding toward zero to a format, `bf16>e8m3@rtz`; with M = 0 no format
+//! cleared. With M from 1 on that is rounding toward zero to a format, `bf16>e8m3@rtz`. With M = 0 no format
 //! has the result, since the only mantissa that is left means infinity, and NaN needs a code, too. So NaN is
 //! kept apart here and stays one; infinities stay, subnormal numbers become zeros, signs stay.
 

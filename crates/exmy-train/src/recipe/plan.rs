@@ -362,9 +362,9 @@ impl Plan {
         steps
     }
 
-    /// Which share of the multiplications of linear operators has which numbers at a step: for each product
-    /// its pairs of formats, the most frequent first, shares of the product's own multiplications. A
-    /// teacher's products do not count.
+    /// Which share of the multiplications of linear operators has which numbers at a step. Each product has
+    /// its pairs of formats, the most frequent first, as shares of its own multiplications. A teacher's
+    /// products do not count.
     pub fn shares(&self, step: u64) -> Vec<Share> {
         let mut shares: Vec<Share> = Vec::new();
         let total: u64 = self.linears.iter().map(Linear::size).sum();

@@ -12,8 +12,8 @@
 //! and refused. A file that has none, as other programs write them, is read as it is.
 //!
 //! Scheduled checkpoints (every `checkpoint_every` steps and the last step) are pruned to the newest
-//! few. One written because somebody interrupted the run is extra: it goes as soon as a scheduled
-//! one follows, so that a resumed run leaves the same files as an uninterrupted one.
+//! few. One written because somebody interrupted the run is extra. It goes as soon as a scheduled one
+//! follows, so that a resumed run leaves the same files as an uninterrupted one.
 //!
 //! Tensors are written and read in pieces, so a checkpoint takes no memory in addition to what it holds.
 

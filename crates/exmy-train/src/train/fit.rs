@@ -1,8 +1,8 @@
 //! Whether a run fits into the memory there is, checked before it begins.
 //!
-//! A run is refused where it cannot go well: what it keeps from step to step is more than all there is, or
-//! the process may run out of addresses, where an allocation ends it without a word of its own. What may be
-//! had by swapping is a warning.
+//! A run is refused where it cannot go well. Either what it keeps from step to step is more than all there
+//! is, or the process may run out of addresses, where an allocation ends it without a word of its own. What
+//! may be had by swapping is a warning.
 //!
 //! What a run needs is counted on paper ([`Paper`]), which no run stays below and none exceeds twice, but for
 //! what a process has beside its numbers. Advice is given only where what it leads to is not refused in turn.
@@ -12,9 +12,9 @@ use crate::train::memory::{available, had, is_limited, size};
 use crate::train::profile::Paper;
 use exmy::error::Error;
 
-/// Bytes of text, lines and tables that a run has next to its numbers: of nano with steps of one sequence the
-/// least limit under which it ended well left 5.6 MiB for twice 2.4 MiB on paper, and larger ones took less
-/// than that (2026-11-25, threads from 1 to 8).
+/// Bytes of text, lines and tables that a run has next to its numbers. Nano, with steps of one sequence,
+/// needs 2.4 MiB on paper, and the least limit under which it ended well left 5.6 MiB for twice that. Larger
+/// ones took less (2026-11-25, threads from 1 to 8).
 const BESIDE: u64 = 4 << 20;
 
 /// The most that a run takes of which so much is counted on paper.

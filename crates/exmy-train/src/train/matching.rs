@@ -87,8 +87,8 @@ pub(super) fn origins(path: &Path, header: &Header, layout: &Layout) -> Result<O
 /// Replaces those of `params` that the safetensors file at `path` has.
 ///
 /// # Errors
-/// If the file cannot be read, nothing in it fits, two tensors are for the same parameter, or the
-/// shapes of a tensor and its parameter differ; then nothing is replaced.
+/// If the file cannot be read, nothing in it fits, two tensors are for the same parameter, or the shapes of a
+/// tensor and its parameter differ. Then nothing is replaced.
 pub fn load_matching(path: &Path, layout: &Layout, params: &mut [f32]) -> Result<Matching> {
     let mut reader = Reader::open(path)?;
     // The header alone says whether the rest is worth reading.

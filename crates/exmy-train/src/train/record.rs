@@ -301,8 +301,8 @@ pub fn read_metrics(path: &Path) -> Result<Vec<Metrics>> {
     parsed(path, &given::lines(path).map_err(|error| unreadable(path, error))?)
 }
 
-/// The last lines of `metrics.jsonl`, as many as there are in some ten thousand bytes and at least one: of
-/// how far a run is one need not read all of it.
+/// The last lines of `metrics.jsonl`, as many as there are in some ten thousand bytes and at least one. To
+/// see how far a run is, one need not read all of it.
 ///
 /// # Errors
 /// As [`read_metrics`].

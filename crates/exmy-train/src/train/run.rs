@@ -11,14 +11,14 @@
 //! | `model.safetensors` | the final weights |
 //! | `summary.json` | a [`Summary`]; its presence says that the run is complete |
 //!
-//! Metrics are made durable before the checkpoint that follows them, so a checkpoint never stands
-//! next to metrics that do not reach it; what stands after it is cut off on resume.
+//! Metrics are made durable before the checkpoint that follows them, so a checkpoint never stands next to
+//! metrics that do not reach it. What stands after it is cut off on resume.
 //!
-//! A rollback ([`trigger`](crate::train::trigger)) removes the checkpoints after the one it goes back to,
-//! sets the lines it undoes aside, cuts the records back to that and goes on under the changed recipe. What
-//! it changed stands in the first line that follows. A kill in between loses the rollback and with it all
-//! that came after the checkpoint, so the same steps lead to the same decision again. Only scheduled
-//! checkpoints are gone back to, so an interruption changes nothing.
+//! A rollback ([`trigger`](crate::train::trigger)) removes the checkpoints after the one it goes back to and
+//! sets the lines it undoes aside. It cuts the records back to that step and goes on under the changed
+//! recipe. What it changed stands in the first line that follows. A kill in between loses the rollback and
+//! with it all that came after the checkpoint, so the same steps lead to the same decision again. Only
+//! scheduled checkpoints are gone back to, so an interruption changes nothing.
 
 mod claim;
 #[doc(hidden)]

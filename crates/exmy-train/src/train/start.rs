@@ -4,14 +4,14 @@
 //! it. A tensor is taken where its name is that of a parameter. The name may have the prefixes
 //! `module.` and `_orig_mod.` of PyTorch's wrappers, lack `model.` at its beginning, or be one of
 //! GPT-2's of Hugging Face and nanoGPT (`transformer.h.0.attn.c_attn.weight`). Of GPT-2 the fused q, k, v
-//! are divided, and matrices stored (in, out) by Hugging Face's `Conv1D` are transposed. f64, f32,
-//! f16 and bf16 are read; f64 is rounded to nearest even. A shape that differs is an error; parameters that
-//! the file lacks keep their fresh values; both these and tensors that belong to nothing are listed.
+//! are divided, and matrices stored (in, out) by Hugging Face's `Conv1D` are transposed. f64, f32, f16 and
+//! bf16 are read. F64 is rounded to nearest even. A shape that differs is an error; parameters that the file
+//! lacks keep their fresh values; both these and tensors that belong to nothing are listed.
 //!
-//! **A checkpoint** (`start.run` and `start.step`, `--branch RUN@STEP`): the branch's folder gets a
-//! copy of the checkpoint and of the lines up to its step, and from then on it is a run like any
-//! other that was stopped there. Its recipe is that of its own configuration; with the recipe that
-//! was in force in the other run it repeats that run, bit for bit.
+//! **A checkpoint** (`start.run` and `start.step`, `--branch RUN@STEP`): the branch's folder gets a copy of
+//! the checkpoint and of the lines up to its step. From then on it is a run like any other that was stopped
+//! there. Its recipe is that of its own configuration; with the recipe that was in force in the other run it
+//! repeats that run, bit for bit.
 
 pub use crate::train::matching::{Matching, load_matching};
 

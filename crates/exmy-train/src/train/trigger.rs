@@ -79,8 +79,8 @@ pub struct When {
     /// How often the rule may act; 0 is any number.
     #[serde(default)]
     pub times: u64,
-    /// Whether the run first goes back to the newest checkpoint from before the value was seen; the
-    /// rule is then silent until the run has passed the step at which it acted.
+    /// Whether the run first goes back to the newest checkpoint from before the value was seen. The rule is
+    /// then silent until the run has passed the step at which it acted.
     #[serde(default)]
     pub rollback: bool,
 }

@@ -1,5 +1,5 @@
-//! One stream of an NVIDIA GPU: launches wait here until there is a batch of them, or until something else is
-//! asked for; memory that was freed waits to be used again.
+//! One stream of an NVIDIA GPU. Launches wait here until there is a batch of them, or until something else is
+//! asked for. Memory that was freed waits to be used again.
 
 #![allow(unsafe_code)]
 

@@ -14,10 +14,9 @@ use std::io::{stdin, stdout};
 /// Reads one hexadecimal code a line (any case, 0x or not) and prints one a line, in lower case
 /// with all its digits.
 ///
-/// A blank line is answered with a blank line. So is one that holds no code of the format, after a
-/// message with its number on stderr: line N of the output belongs to line N of the input, and
-/// the exit code is 1 in the end. With --strict the first such line ends the stream with exit
-/// code 2.
+/// A blank line is answered with a blank line. So is one that holds no code of the format, after a message
+/// with its number on stderr. Line N of the output belongs to line N of the input, and the exit code is 1 in
+/// the end. With --strict the first such line ends the stream with exit code 2.
 ///
 /// Every such line is reported, and lines count from 1.
 ///

@@ -5,7 +5,7 @@
 //! of the program. So the allocator, which is the system's, ends it as after any other input that cannot be
 //! used.
 //!
-//! It does so in the thread that asked for memory, which may hold any lock of the program: so nothing here
+//! It does so in the thread that asked for memory, which may hold any lock of the program. So nothing here
 //! waits for one, and only what was set aside beforehand is used.
 
 #![allow(unsafe_code)]

@@ -1,6 +1,6 @@
 //! `exmy report --follow`: the page of runs that are under way, in a browser.
 //!
-//! The page is that of `exmy report`, made anew when files of the runs have changed and somebody looks: it is
+//! The page is that of `exmy report`, made anew when files of the runs have changed and somebody looks. It is
 //! served in a frame, next to a script that asks for its stamp and takes the new page where the old one
 //! stood. Nothing is written. A run that cannot be read is said on the page, as in the report.
 

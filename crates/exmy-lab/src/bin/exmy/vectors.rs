@@ -13,9 +13,9 @@ use std::io::stdout;
 /// Prints cases with the right results and flags, as `exmy verify` reads them.
 ///
 /// Operands are special exponents times special significands in all combinations, beside each
-/// the same with operands replaced by weighted random ones; conversions also get every value of
-/// the target, every midpoint and their neighbours. Where all operands are fewer, all are taken.
-/// The same arguments print the same bytes everywhere.
+/// the same with operands replaced by weighted random ones. Conversions also get every value of the target,
+/// every midpoint and their neighbours. Where all operands are fewer, all are taken. The same arguments print
+/// the same bytes everywhere.
 ///
 /// Under a stochastic mode (srN) the N-bit random integer stands behind the operands: the top bits
 /// of the words of the Philox4x32-10 stream "golden" under --seed.

@@ -27,8 +27,8 @@ use std::ops::ControlFlow;
 /// operands.
 ///
 /// Every malformed line is reported with its number on stderr. Where there is no case at all a note
-/// says so and the exit code is 0, as it is of a generator that failed: set `pipefail` in the
-/// shell, or look for the number of cases in the last line.
+/// says so and the exit code is 0, as it is of a generator that failed. Set `pipefail` in the shell, or look
+/// for the number of cases in the last line.
 ///
 /// The exit code is 0 if every line is right, 1 if a case failed or a line was malformed, 2 for
 /// misuse and for the malformed line that --strict stopped at.

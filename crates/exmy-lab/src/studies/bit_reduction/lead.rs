@@ -3,7 +3,7 @@
 //! The paper says so of its curves and gives no threshold ("no exact threshold", caption of v2 Fig. 7), and
 //! levels of two quantities cannot be compared by eye. So both are held to the same rule. Two measurements in
 //! a row must lie above those of the reference run of the same seed, by more than three times the scatter
-//! between the seeds of the reference; the curve has risen at the first of them. Losses are means of the
+//! between the seeds of the reference. The curve has risen at the first of them. Losses are means of the
 //! steps around a measurement, as a trailing average would come too late. All runs of a seed share its
 //! reference, so what counts is one value a seed.
 

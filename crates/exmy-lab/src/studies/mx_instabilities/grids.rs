@@ -6,7 +6,7 @@
 //! the rate, to 0.2, every MX run diverges, at rates of 0.12 to 0.14. On the short one, to 0.08, about half
 //! of them do, some 70 steps in. In f32 runs diverge on both as well, so that neither shows what MX does. The
 //! steady rate was chosen after the search and some runs by hand, of which more diverged in E2M1 than in f32
-//! whose betas stay still; its seeds are others than those. There nearly all runs of all formats explode once
+//! whose betas stay still. Its seeds are others than those. There nearly all runs of all formats explode once
 //! the rate has risen, and what differs is which of them recover.
 
 use crate::grid::{After, Axis, Grid, Level, Set, level, number};
@@ -413,7 +413,7 @@ pub(crate) static BEYOND: Grid = Grid {
     ..SEARCHED
 };
 
-/// E4M3 whose gradients are biased by construction: from a run's middle on those of outputs are rounded to
+/// E4M3 whose gradients are biased by construction. From a run's middle on those of outputs are rounded to
 /// E3M2 without any scale, far above most of them, and the loss follows within ten steps. F-zeta must see
 /// their bias before.
 pub(crate) static UNSCALED: Grid = Grid {

@@ -1,8 +1,8 @@
 //! The pieces of one head of causal attention, for inlining into a kernel.
 //!
-//! Products by tiles of [`TILE`] rows and sixteen columns whose sums stay in registers; of the
-//! triangle above the diagonal only what a tile's block covers is computed, and nothing of it is
-//! used. Orders of summation are [`attention`](super)'s; tiles do not enter them.
+//! Products by tiles of [`TILE`] rows and sixteen columns whose sums stay in registers. Of the triangle above
+//! the diagonal only what a tile's block covers is computed, and nothing of it is used. Orders of summation
+//! are [`attention`](super)'s; tiles do not enter them.
 
 // Loops over rows and lanes of fixed number, indexed alike in several arrays, become vector code.
 #![allow(clippy::needless_range_loop)]

@@ -1,7 +1,7 @@
 //! "To FP8 and Back Again" (arXiv 2405.18710): bfloat16 with fewer mantissa or exponent bits.
 //!
 //! Operands are rounded to bfloat16 and lose their low mantissa bits to a mask, or the ends of their range to
-//! clipping; sums are in binary32, the results of forward and `grad_input` in bfloat16. The paper does not
+//! clipping. Sums are in binary32, the results of forward and `grad_input` in bfloat16. The paper does not
 //! say which products are masked; all three are here, the head's too, attention's not.
 
 use super::{Options, bf16_outputs};

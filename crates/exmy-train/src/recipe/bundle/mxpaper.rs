@@ -1,8 +1,8 @@
 //! "Characterization and Mitigation of Training Instabilities in Microscaling Formats" (arXiv 2506.20752), as
 //! its public code trains (Hither1/systems-scaling at 8aa0ac8, on microxcaling 7bc4195).
 //!
-//! Operands are rounded to bfloat16 and then to MX blocks along each product's sum, ties away from zero;
-//! every product's result is rounded to bfloat16, and so is every step of norms and activations. The affine
+//! Operands are rounded to bfloat16 and then to MX blocks along each product's sum, ties away from zero.
+//! Every product's result is rounded to bfloat16, and so is every step of norms and activations. The affine
 //! parameters of norms are bfloat16 in the code and MX in the text. The two projections into an MLP with a
 //! gate are one matrix in the code, which shows in `grad_input`, whose sums and blocks run over both.
 

@@ -11,7 +11,7 @@
 //! Keys are different small letters, values any of sixteen capitals. Recall is multi-query associative recall
 //! ("Zoology: Measuring and Improving Recall in Efficient Language Models", arXiv 2312.04927), induction the
 //! repetition that "In-context Learning and Induction Heads" (arXiv 2209.11895) measures. What a model can
-//! only know from the episode are the [`answers`]; a guess is right once in sixteen (recall) or in twelve or
+//! only know from the episode are the [`answers`]. A guess is right once in sixteen (recall) or in twelve or
 //! more (induction), a reader of the whole episode always.
 
 use exmy::random::{Philox, Stream};

@@ -1,8 +1,8 @@
 //! The text form of where data comes from.
 //!
 //! `synthetic` is the embedded language with seed 0, `synthetic:7` the one with seed 7, `recall` and
-//! `recall:7` are memory tasks, everything else is a path; a file that happens to have such a name is
-//! written `./synthetic`. Run records are text, so a path must be valid UTF-8.
+//! `recall:7` are memory tasks. Everything else is a path; a file that happens to have such a name is written
+//! `./synthetic`. Run records are text, so a path must be valid UTF-8.
 
 use std::ffi::OsStr;
 use std::fmt;

@@ -12,8 +12,8 @@ use std::rc::Rc;
 
 use super::grammar::{Grammar, Symbol};
 
-/// How many rules may be open inside each other: far beyond what a sub-critical grammar draws
-/// (the embedded one nests by about four rules a relative clause), far below the call stack.
+/// How many rules may be open inside each other. It is far beyond what a sub-critical grammar draws (the
+/// embedded one nests by about four rules a relative clause), and far below the call stack.
 const DEEPEST: usize = 1000;
 
 /// One sentence and how it was derived.

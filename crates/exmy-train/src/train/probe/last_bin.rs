@@ -1,5 +1,5 @@
 //! Shares of a tensor's elements in the last bin of their block: those that the OCP scale rule makes the
-//! format's largest value, so that the block no longer distinguishes them.
+//! format's largest value. The block no longer distinguishes them.
 //!
 //! An element is in the last bin if its magnitude exceeds `limit * 2^floor(log2 m)`. `m` is the largest
 //! magnitude of its block of 32 along the rows of its tensor. `limit` is the format's largest value over

@@ -10,8 +10,8 @@ fn two(len: usize) -> Layout {
     layout
 }
 
-/// The expected values are from an independent implementation of Philox, of the stream's hash
-/// and of the transform in Python's integers and f64; the last ones lie in a second chunk.
+/// The expected values are from an independent implementation of Philox, of the stream's hash and of the
+/// transform in Python's integers and f64. The last ones lie in a second chunk.
 #[test]
 fn golden_values() {
     let layout = two(16_386);

@@ -25,9 +25,9 @@ fn positions_are_bumped_not_blocks() {
 }
 
 /// One feature of two sequences of 48 tokens, by hand. Each has a block of 32 and one of 16. The first
-/// sequence's 0.95 at position 1 is alone in its band: it is bumped to 0.9375 there; the second one has 1.0
+/// sequence's 0.95 at position 1 is alone in its band: it is bumped to 0.9375 there. The second one has 1.0
 /// at position 1, so its 0.95 at token 33, the largest of the last block, saturates to 0.875. Were all 96
-/// tokens one column, the 1.0 of token 48 + 17 would stand at position 1 of the third block: the first 0.95
+/// tokens one column, the 1.0 of token 48 + 17 would stand at position 1 of the third block. The first 0.95
 /// would saturate, and the other one would not, with a 1.0 in its block.
 #[test]
 fn blocks_of_tokens_end_with_their_sequence() {

@@ -108,7 +108,7 @@ fn split_hash(name: &str) -> Option<(&str, &str)> {
     (is_hash && !recipe.is_empty()).then_some((recipe, hash))
 }
 
-/// Names of a study's runs in `room` characters: the beginning of the recipe says more than the folders above
+/// Names of a study's runs in `room` characters. The beginning of the recipe says more than the folders above
 /// and than the hash, of which there is only as much as distinguishes the runs. Names that fit, and other
 /// names, stay as they are.
 fn recipes_first(names: &[&str], room: usize) -> Vec<String> {

@@ -57,7 +57,7 @@ impl Products<Cpu> for Watch {
     }
 }
 
-/// 1 + 2^-8 is a tie between two bfloat16 numbers, which goes away from zero, to 1 + 2^-7; its sum with the
+/// 1 + 2^-8 is a tie between two bfloat16 numbers, which goes away from zero, to 1 + 2^-7. Its sum with the
 /// bias 2^-8 + 2^-17, which is 2^-8 in bfloat16, is rounded once more. The gradients 1 + 2^-8 and 2^-8 are
 /// rounded before they are summed, and their sum 1 + 3 2^-8 again. What was in the gradient stays.
 #[test]
