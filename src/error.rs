@@ -10,7 +10,8 @@ use std::io;
 use std::path::Path;
 
 /// What went wrong, and what would work, in words. What a program may act on is the cause: a typed error of a
-/// lower layer is the [`source`](std::error::Error::source), and [`io_kind`](Self::io_kind) is the file system's.
+/// lower layer is the [`source`](std::error::Error::source), and [`io_kind`](Self::io_kind) is the file
+/// system's.
 #[derive(Debug)]
 pub struct Error {
     what: String,
@@ -55,8 +56,8 @@ impl Error {
 }
 
 impl Error {
-    /// What the file system said, if that is the cause, however far behind: a file that is missing, a disk that
-    /// is full.
+    /// What the file system said, if that is the cause, however far behind: a file that is missing, a disk
+    /// that is full.
     ///
     /// ```
     /// # #[cfg(feature = "safetensors")] {

@@ -1,5 +1,5 @@
-//! What no compiler checks of the sources: the length of lines, that a test which waits to be asked for has its
-//! command in the documents, that the tests of a package run with all of its features.
+//! What no compiler checks: that a test which waits to be asked for has its command in the documents, and that
+//! the tests of a package run with all of its features.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -22,16 +22,6 @@ fn files_of(package: &str) -> Vec<PathBuf> {
         }
     }
     files
-}
-
-#[test]
-fn lines_have_at_most_110_columns() {
-    for path in CRATES.into_iter().flat_map(files_of) {
-        for (i, line) in fs::read_to_string(&path).unwrap().lines().enumerate() {
-            let columns = line.chars().count();
-            assert!(columns <= 110, "{}:{}: {columns} columns", path.display(), i + 1);
-        }
-    }
 }
 
 #[test]
@@ -74,8 +64,8 @@ fn features(manifest: &str) -> BTreeMap<String, Vec<String>> {
     lines.map(|(name, brings)| (name.to_owned(), quoted(brings).collect())).collect()
 }
 
-/// The list of tests that `cargo test --workspace` runs is that of `--all-features`: each package asks for its
-/// features by a development dependency on itself.
+/// The list of tests that `cargo test --workspace` runs is that of `--all-features`: each package asks for
+/// its features by a development dependency on itself.
 #[test]
 fn tests_run_with_all_features() {
     for package in CRATES {

@@ -1,14 +1,14 @@
 //! Token files from text: what `exmy data` does.
 //!
 //! The folder gets `tokenizer.json`, `train.bin` and `val.bin` (little-endian integers without a header, as
-//! [nanoGPT](https://github.com/karpathy/nanoGPT) has them) and, last, [`tokens.json`](manifest). Every file is
-//! whole or absent. The text is read three times, in pieces: to learn what it is, to train the vocabulary, to
-//! turn it into tokens. A call that is repeated goes on where the last one was ended, at any moment, to the same
-//! bytes; so does one with other threads.
+//! [nanoGPT](https://github.com/karpathy/nanoGPT) has them) and, last, [`tokens.json`](manifest). Every file
+//! is whole or absent. The text is read three times, in pieces: to learn what it is, to train the vocabulary,
+//! to turn it into tokens. A call that is repeated goes on where the last one was ended, at any moment, to
+//! the same bytes; so does one with other threads.
 //!
-//! Validation gets the end of the text, from the first line that begins at or behind its place on. So a text in
-//! a meaningful order is to be shuffled before, document by document. The vocabulary is learned from the rest
-//! alone.
+//! Validation gets the end of the text, from the first line that begins at or behind its place on. So a text
+//! in a meaningful order is to be shuffled before, document by document. The vocabulary is learned from the
+//! rest alone.
 
 #[doc(hidden)]
 pub mod input;

@@ -6,7 +6,8 @@
 //! [`inventory`] lists them, [`compare`](mod@compare) says how they differ, [`overview`] draws them, and
 //! [`standing`] keeps what stands where something is to be written.
 //!
-//! With the feature `tokenizers`, [`tokenizer`] divides text into tokens, and [`corpus`] makes token files of it.
+//! With the feature `tokenizers`, [`tokenizer`] divides text into tokens, and [`corpus`] makes token files of
+//! it.
 //!
 //! A study is what a paper measured, run again: [`studies`] lists them. Each [`finding::Figure`] asks for
 //! [runs](run_config), which lie in a [`store`], and the [`report`] shows what they say, with

@@ -1,8 +1,8 @@
 //! Tokens on their way into a token file: parts that are whole or absent, and put together at the end.
 //!
-//! A part has the tokens of some pieces and, behind them, eight bytes of XXH64 of these under a seed that says
-//! of which text and by which tokenizer they are. So a part that was cut off, moved or made by another tokenizer
-//! is none, and is made again.
+//! A part has the tokens of some pieces and, behind them, eight bytes of XXH64 of these under a seed that
+//! says of which text and by which tokenizer they are. So a part that was cut off, moved or made by another
+//! tokenizer is none, and is made again.
 
 use exmy::error::{Error, Result};
 use exmy::safetensors::{given, whole};

@@ -139,7 +139,8 @@ impl<'a> Pieces<'a> {
         piece
     }
 
-    /// Where the next piece ends, and how many bytes behind it belong to no document if the document ends there.
+    /// Where the next piece ends, and how many bytes behind it belong to no document if the document ends
+    /// there.
     fn end(&self, rest: &str) -> (usize, Option<usize>) {
         let reach = floor(rest, LONGEST);
         let seen = floor(rest, reach + END_OF_TEXT.len());

@@ -176,8 +176,8 @@ fn tokens_are_those_of_the_documents() {
     assert_eq!(data.bytes_per_token, Some(per_token));
 }
 
-/// Stopped after any call of what watches, with any part then cut off at any byte, the same bytes come out; also
-/// with other threads and other batches.
+/// Stopped after any call of what watches, with any part then cut off at any byte, the same bytes come out;
+/// also with other threads and other batches.
 #[test]
 fn stopped_or_cut_anywhere_the_bytes_are_the_same() {
     let folder = tempfile::tempdir().unwrap();

@@ -13,9 +13,9 @@ fn trained(texts: &[&str], size: usize) -> Tokenizer {
     Tokenizer::train(texts.iter(), size).unwrap()
 }
 
-/// By hand. The words are `low`, two ` low`, ` lower`, ` lowest`. Merges: `lo` (5, and of the two pairs that occur so
-/// often the one of lower numbers), `low` (5), ` low` (4), ` lowe` (2); no other pair occurs twice. Token 0 is the
-/// end of text; `!` to `~` are 1 to 94, so `r` is 82 and `s` 83.
+/// By hand. The words are `low`, two ` low`, ` lower`, ` lowest`. Merges: `lo` (5, and of the two pairs that
+/// occur so often the one of lower numbers), `low` (5), ` low` (4), ` lowe` (2); no other pair occurs twice.
+/// Token 0 is the end of text; `!` to `~` are 1 to 94, so `r` is 82 and `s` 83.
 #[test]
 fn a_vocabulary_by_hand() {
     let small = trained(&["low low low lower lowest"], 300);
@@ -31,8 +31,8 @@ fn a_vocabulary_by_hand() {
     assert_eq!(trained(&["low low low lower lowest"], 258).encode("low").unwrap().len(), 2);
 }
 
-/// Where nothing is merged the tokens are the bytes, by GPT-2's table: printable characters of Latin-1 in order, then
-/// all others.
+/// Where nothing is merged the tokens are the bytes, by GPT-2's table: printable characters of Latin-1 in
+/// order, then all others.
 #[test]
 fn without_merges_tokens_are_bytes() {
     let bytes = trained(&[""], 257);
@@ -84,7 +84,8 @@ fn limits_of_length_do_not_hold() {
     let json = String::from_utf8(trained(&["low low"], 300).json().to_vec()).unwrap();
     let limited = json.replace(
         "\"truncation\": null",
-        "\"truncation\": {\"direction\": \"Right\", \"max_length\": 2, \"strategy\": \"LongestFirst\", \"stride\": 0}",
+        "\"truncation\": {\"direction\": \"Right\", \"max_length\": 2, \"strategy\": \
+         \"LongestFirst\", \"stride\": 0}",
     );
     let padded = limited.replace(
         "\"padding\": null",
@@ -117,7 +118,11 @@ proptest! {
 
     /// A file that was changed anywhere is a tokenizer or an error.
     #[test]
-    fn changed_files_do_not_panic(at in any::<prop::sample::Index>(), byte in any::<u8>(), cut in any::<bool>()) {
+    fn changed_files_do_not_panic(
+        at in any::<prop::sample::Index>(),
+        byte in any::<u8>(),
+        cut in any::<bool>(),
+    ) {
         let mut json = trained(&["low low low lower lowest"], 300).json().to_vec();
         let at = at.index(json.len());
         json[at] = byte;

@@ -73,7 +73,8 @@ pub struct Summary {
     pub train_loss: Option<f64>,
     /// Mean validation loss at the end, in the same unit; absent if the run diverged.
     pub val_loss: Option<f64>,
-    /// The same in bits a byte of text, where the manifest of token files says how many bytes a token stands for.
+    /// The same in bits a byte of text, where the manifest of token files says how many bytes a token stands
+    /// for.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub val_bits_per_byte: Option<f64>,
     /// The step at which the run diverged.

@@ -1,12 +1,13 @@
 //! The shape of a decoder: what `[model]` in a run's configuration says.
 //!
 //! The choices cover
-//! * GPT-2: layer norm, learned positions, GELU by the hyperbolic tangent, biases, tied head; nanoGPT's variant
-//!   without biases and with the exact GELU;
+//! * GPT-2: layer norm, learned positions, GELU by the hyperbolic tangent, biases, tied head; nanoGPT's
+//!   variant without biases and with the exact GELU;
 //! * Llama, Mistral: RMS norm, rotary positions, SwiGLU, grouped key heads, untied head;
-//! * OLMo: layer norm without bias, also over all queries and all keys; OLMo 2: RMS norms after what they norm;
-//! * Qwen2: Llama with biases of q, k, v; Qwen3: RMS norm over each head's queries and keys, heads of a size of
-//!   their own;
+//! * OLMo: layer norm without bias, also over all queries and all keys; OLMo 2: RMS norms after what they
+//!   norm;
+//! * Qwen2: Llama with biases of q, k, v; Qwen3: RMS norm over each head's queries and keys, heads of a size
+//!   of their own;
 //! * the gated linear attention of Flash Linear Attention.
 //!
 //! Any mixture works, each layer with the mixer that [`Mixers`] gives it.

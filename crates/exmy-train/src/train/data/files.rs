@@ -75,8 +75,8 @@ fn read_tokens(path: &Path) -> Result<(Tokens, &'static str, Option<Known>), Dat
     Ok((tokens, "tokens of exmy data", Some(Known { vocabulary, bytes_per_token })))
 }
 
-/// The size of the vocabulary that both splits need, rounded up to a multiple of 64: what is known of it, else
-/// their largest token plus one.
+/// The size of the vocabulary that both splits need, rounded up to a multiple of 64: what is known of it,
+/// else their largest token plus one.
 pub(super) fn vocabulary(
     train: &Tokens,
     validation: &Tokens,

@@ -1,9 +1,9 @@
 //! `tokens.json`: what stands beside token files, and what they are checked against.
 //!
-//! `exmy data` writes it last into the folder of `train.bin`, `val.bin` and `tokenizer.json`, so a folder that
-//! has it is whole. It says how wide a token is, how large the vocabulary, how many bytes of text the tokens
-//! stand for, and what all of it was made of, with SHA-256 sums. No path, clock or host stands in it, so the
-//! same text gives the same bytes.
+//! `exmy data` writes it last into the folder of `train.bin`, `val.bin` and `tokenizer.json`, so a folder
+//! that has it is whole. It says how wide a token is, how large the vocabulary, how many bytes of text the
+//! tokens stand for, and what all of it was made of, with SHA-256 sums. No path, clock or host stands in it,
+//! so the same text gives the same bytes.
 
 use super::DataError;
 use crate::train::digest::Sha256;
