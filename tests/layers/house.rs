@@ -1,5 +1,5 @@
-//! What no compiler checks: that a test which waits to be asked for has its command in the documents, and that
-//! the tests of a package run with all of its features.
+//! What no compiler checks: that a test which waits to be asked for has its command in the documents, and
+//! that the tests of a package run with all of its features.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
