@@ -50,8 +50,13 @@ enum Files {
 }
 
 /// Tensors of published models that no forward pass reads: tables that are formed again, and masks.
-const DERIVED: [&str; 4] =
-    [".rotary_emb.inv_freq", ".attn.bias", ".attn.masked_bias", "attention.bias"];
+const DERIVED: [&str; 5] = [
+    "rope_freqs.weight",
+    ".rotary_emb.inv_freq",
+    ".attn.bias",
+    ".attn.masked_bias",
+    "attention.bias",
+];
 
 impl Published {
     /// Opens a folder with `config.json` or the file `config.json` in it, or a GGUF file or a folder with
@@ -87,7 +92,7 @@ impl Published {
         let gguf = Gguf::parse(map.as_ref()).map_err(|error| {
             Error::new("it is no whole GGUF file that is supported").because(error)
         })?;
-        let shape = meta::shape(&gguf)?;
+        let shape = meta::shape(&gguf, map.as_ref())?;
         let layout = layout(&shape.config, gguf.tensors().len())?;
         let tensors = gguf.tensors().iter().map(|(name, tensor)| {
             let theirs = names::of_gguf(name).unwrap_or_else(|| name.clone());

@@ -7,6 +7,8 @@ mod convert;
 mod data;
 mod determinism;
 mod device;
+#[cfg(feature = "tokenizers")]
+mod eval;
 mod follow;
 mod formats;
 mod inspect;

@@ -20,6 +20,8 @@ mod overview;
 mod page;
 mod plot;
 mod provenance;
+#[cfg(feature = "tokenizers")]
+mod published;
 mod run_config;
 mod runner;
 mod scale;

@@ -44,7 +44,7 @@ pub enum Scaling {
 
 impl Scaling {
     /// What a frequency, in radians a token, becomes.
-    fn of(self, frequency: f64) -> f64 {
+    pub fn of(self, frequency: f64) -> f64 {
         match self {
             Self::None => frequency,
             Self::Linear { factor } => frequency / factor,

@@ -6,9 +6,11 @@
 
 use super::family::Shape;
 use super::gguf::Gguf;
+use super::gguf::blocks::Type;
 use crate::nn::decoder::{
     Biases, Config, InitScheme, Mlp, Norm, NormPlace, Position, QkNorm, Scaling,
 };
+use crate::nn::rope;
 use exmy::error::{Error, Result};
 use exmy::safetensors::quoted;
 
@@ -43,7 +45,7 @@ const KNOWN: [&str; 18] = [
 ///
 /// # Errors
 /// If a key is missing, or a key or its value is not supported.
-pub(super) fn shape(gguf: &Gguf) -> Result<Shape> {
+pub(super) fn shape(gguf: &Gguf, file: &[u8]) -> Result<Shape> {
     let architecture = gguf.text(ARCHITECTURE)?.unwrap_or_default();
     if !ARCHITECTURES.contains(&architecture) {
         let what = format!("{ARCHITECTURE} = {} is not supported", quoted(architecture));
@@ -93,7 +95,7 @@ pub(super) fn shape(gguf: &Gguf) -> Result<Shape> {
     let eps =
         if is_gpt2 { "attention.layer_norm_epsilon" } else { "attention.layer_norm_rms_epsilon" };
     let eps = number(eps)?.ok_or_else(|| Error::new(format!("there is no key {}", name(eps))))?;
-    let config = Config {
+    let mut config = Config {
         vocab,
         context: needed("context_length")?,
         layers: needed("block_count")?,
@@ -118,7 +120,7 @@ pub(super) fn shape(gguf: &Gguf) -> Result<Shape> {
         mlp: if is_gpt2 { Mlp::GeluTanh } else { Mlp::Swiglu },
         tied: tensor("output.weight").is_none(),
         init: InitScheme::Normal,
-        rope_scaling: scaling(gguf, &prefix)?,
+        rope_scaling: Scaling::None,
         bias: Biases {
             qkv: has("attn_q.bias") || has("attn_qkv.bias"),
             o: has("attn_output.bias"),
@@ -126,14 +128,36 @@ pub(super) fn shape(gguf: &Gguf) -> Result<Shape> {
         },
         ..Config::default()
     };
-    config.validate().map_err(|error| Error::new(error.to_string()))?;
+    let valid = |config: &Config| config.validate().map_err(|error| Error::new(error.to_string()));
+    valid(&config)?;
+    if let Position::Rope { base } = config.position {
+        let plain = rope::frequencies(config.head_dim(), base, Scaling::None);
+        config.rope_scaling = scaling(gguf, file, &prefix, &plain)?;
+    }
+    valid(&config)?;
     Ok(Shape { config, full: size("attention.sliding_window")? })
 }
 
-fn scaling(gguf: &Gguf, prefix: &str) -> Result<Scaling> {
-    if gguf.tensors().contains_key("rope_freqs.weight") {
-        let what =
-            "the tensor rope_freqs.weight is not supported: it slows down rotations one by one";
+/// How rotations are slowed down. Llama 3's converter writes what each pair's angle is divided by as a tensor; the
+/// numbers of its configuration, but for the factor, have been the same in all releases, and nothing else is read.
+fn scaling(gguf: &Gguf, file: &[u8], prefix: &str, plain: &[f64]) -> Result<Scaling> {
+    if let Some(tensor) = gguf.tensors().get("rope_freqs.weight") {
+        let mut divisors = vec![0.0; plain.len()];
+        let fits = tensor.shape == [plain.len()] && tensor.dtype == Type::F32;
+        if fits {
+            tensor.dtype.dequantize(&file[tensor.range.clone()], &mut divisors);
+        }
+        let factor = divisors.iter().copied().fold(0.0_f32, f32::max).into();
+        let scaling = Scaling::Llama3 { factor, low: 1.0, high: 4.0, context: 8192.0 };
+        let is_llama3 = fits
+            && plain.iter().zip(&divisors).all(|(&plain, &divisor)| {
+                let expected = plain / scaling.of(plain);
+                (f64::from(divisor) / expected - 1.0).abs() < 1e-5
+            });
+        if is_llama3 {
+            return Ok(scaling);
+        }
+        let what = "the tensor rope_freqs.weight is not supported: it is not Llama 3's";
         return Err(Error::new(what).hint("read the model from its folder of Hugging Face"));
     }
     let key = format!("{prefix}rope.scaling.type");

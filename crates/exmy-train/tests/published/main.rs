@@ -1,6 +1,7 @@
 //! Models as others publish them, against transformers and gguf: `scripts/published-models.py` made the data.
 
 mod blocks;
+mod converted;
 mod damaged;
 mod evaluate;
 
@@ -147,4 +148,18 @@ fn a_missing_or_an_unknown_tensor_is_named() {
     assert!(error.contains("\"model.layers.1."), "{error}");
     let error = open("intermediate_size", 64.into());
     assert!(error.contains("mlp."), "{error}");
+}
+
+/// Some 100 sums of width 576 lie between a token and its logits, which are up to 30.
+#[test]
+#[ignore = "needs a model of 94 MiB: scripts/smollm2.py"]
+fn real_model_has_the_logits_of_transformers() {
+    let [model, folder] = ["EXMY_MODEL", "EXMY_TRUTH"].map(|name| std::env::var(name).unwrap());
+    let path = Path::new(&folder).join("truth.safetensors");
+    let (tokens, expected) = truth(&path);
+    let exact = Reader::open(&path).unwrap().read_f32("exact").unwrap();
+    let ours = logits(Path::new(&model), &tokens);
+    println!("exmy from transformers in f32: {:e}", farthest(&ours, &expected));
+    println!("exmy from transformers in f64: {:e}", farthest(&ours, &exact));
+    assert!(farthest(&ours, &expected) < 1e-4);
 }

@@ -12,6 +12,8 @@ mod convert;
 #[cfg(feature = "tokenizers")]
 mod data;
 mod device;
+#[cfg(feature = "tokenizers")]
+mod eval;
 #[cfg(unix)]
 mod exhausted;
 mod explain_mma;
@@ -74,6 +76,8 @@ enum Command {
     Device(device::Arguments),
     #[cfg(feature = "tokenizers")]
     Data(data::Arguments),
+    #[cfg(feature = "tokenizers")]
+    Eval(Box<eval::Arguments>),
     /// Show number formats: a table, one format with all its constants, or all its codes
     Formats(formats::Arguments),
     /// Continue a text with a trained model
@@ -161,6 +165,8 @@ fn main() -> ExitCode {
         #[cfg(feature = "tokenizers")]
         Command::Data(arguments) => data::run(&arguments),
         Command::Device(arguments) => with_threads(None, || device::run(&arguments)),
+        #[cfg(feature = "tokenizers")]
+        Command::Eval(arguments) => eval::run(&arguments),
         Command::Formats(arguments) => formats::run(&arguments),
         Command::Sample(arguments) => with_threads(None, || sample::run(&arguments)),
         Command::Quantize(arguments) => quantize::run(&arguments),

@@ -1,0 +1,147 @@
+//! `exmy eval` on a small Llama as transformers saved it, with a tokenizer of single characters.
+
+use crate::{exmy, printed, row, succeed};
+use serde_json::{Value, json};
+use std::fs;
+use std::path::Path;
+
+/// The model of exmy-train's tests, and a text.
+fn model(folder: &Path) {
+    let data =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../exmy-train/tests/published/data/llama");
+    let to = folder.join("model");
+    fs::create_dir(&to).unwrap();
+    for file in ["config.json", "model.safetensors"] {
+        fs::copy(data.join(file), to.join(file)).unwrap();
+    }
+    tokenizer(&to);
+    let text: String = (0..40).map(|i| format!("Line {i} of {}.\n", i * i % 17)).collect();
+    fs::write(folder.join("text"), text).unwrap();
+}
+
+/// Printable characters, a space and a line break: 96 tokens of one byte.
+fn tokenizer(folder: &Path) {
+    let letters = ('!'..='~').map(String::from).chain(["Ġ".into(), "Ċ".into()]);
+    let vocab: serde_json::Map<String, Value> =
+        letters.enumerate().map(|(id, letter)| (letter, id.into())).collect();
+    let bytes = json!({
+        "type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true,
+    });
+    let tokenizer = json!({
+        "version": "1.0", "truncation": null, "padding": null, "added_tokens": [], "normalizer": null,
+        "pre_tokenizer": bytes, "post_processor": null, "decoder": bytes,
+        "model": {"type": "BPE", "vocab": vocab, "merges": []},
+    });
+    fs::write(folder.join("tokenizer.json"), tokenizer.to_string()).unwrap();
+}
+
+fn eval(folder: &Path, arguments: &[&str]) -> Value {
+    let text = printed(folder, "eval", &[arguments, &["--data", "text", "--json", "-q"]].concat());
+    serde_json::from_str(&text).unwrap()
+}
+
+#[test]
+fn recipes_are_compared_with_the_first() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    model(folder);
+    let arguments = ["model", "--recipe", "f32,f32,mxfp8-e4m3,mxfp4", "--window", "32"];
+    let result = eval(folder, &arguments);
+    let bytes = fs::metadata(folder.join("text")).unwrap().len();
+    // A token is a byte, and the first is scored by none.
+    assert_eq!((&result["bytes"], &result["stride"]), (&json!(bytes - 1), &json!(16)));
+    let of = |i: usize, key: &str| result["recipes"][i][key].as_f64().unwrap();
+    assert_eq!(of(0, "tokens"), (bytes - 1) as f64);
+    let nats = of(0, "nats_per_token");
+    assert!((of(0, "bits_per_byte") - nats / std::f64::consts::LN_2).abs() < 1e-12);
+    assert!((libm::log(of(0, "perplexity")) - nats).abs() < 1e-12);
+    for key in ["nats_above_first", "nats_above_first_error", "kl"] {
+        assert_eq!(of(1, key), 0.0, "{key}");
+    }
+    assert_eq!((of(1, "top1_agreement"), of(1, "nats_per_token")), (1.0, nats));
+    assert!(0.0 < of(2, "kl") && of(2, "kl") < of(3, "kl"), "{result}");
+    assert!(of(3, "top1_agreement") < of(2, "top1_agreement"), "{result}");
+    // The same bits again, by one thread and as a table.
+    assert_eq!(eval(folder, &[&arguments[..], &["--threads", "1"]].concat()), result);
+    let table = printed(folder, "eval", &[&arguments[..], &["--data", "text", "-q"]].concat());
+    assert_eq!(row(&table, "mxfp4")[2], format!("{:.5}", of(3, "nats_per_token")));
+    // Fewer tokens, and what is said before the work.
+    let mut command =
+        exmy(&["eval", "model", "--data", "text", "--recipe", "f32", "--tokens", "9"]);
+    let output = succeed(command.current_dir(folder));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("9 tokens in windows of 9") && said.contains("memory"), "{said}");
+}
+
+/// Weights that `exmy quantize` wrote and weights that are rounded on the way give the same numbers.
+#[test]
+fn a_quantized_file_is_what_is_rounded_on_the_way() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    model(folder);
+    for format in ["mxfp4", "nvfp4"] {
+        let small = folder.join(format);
+        fs::create_dir(&small).unwrap();
+        for file in ["config.json", "tokenizer.json"] {
+            fs::copy(folder.join("model").join(file), small.join(file)).unwrap();
+        }
+        let to = small.join("model.safetensors");
+        let quantize =
+            ["quantize", "model/model.safetensors", to.to_str().unwrap(), "--to", format];
+        let but = ["--exclude", "*norm*", "--exclude", "*embed*", "-q"];
+        succeed(exmy(&[&quantize[..], &but].concat()).current_dir(folder));
+        let both = format!("f32,{format}");
+        let on_the_way = eval(folder, &["model", "--recipe", &both, "--weights-only"]);
+        let stored = eval(folder, &[format, "--recipe", "f32"]);
+        let nats = |result: &Value, i: usize| result["recipes"][i]["nats_per_token"].clone();
+        assert_eq!(nats(&stored, 0), nats(&on_the_way, 1), "{format}");
+    }
+}
+
+/// Options that are rules of recipes, and leave the first alone.
+#[test]
+fn keys_and_values_and_sums_have_formats_of_their_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    model(folder);
+    let costs = |arguments: &[&str]| {
+        let result = eval(folder, &[&["model", "--tokens", "64"], arguments].concat());
+        let of = |i: usize| result["recipes"][i]["kl"].as_f64().unwrap();
+        assert_eq!(of(0), 0.0, "{result}");
+        (result["recipes"][1]["recipe"].as_str().unwrap().to_owned(), of(1))
+    };
+    let (name, coarse) = costs(&["--recipe", "f32,f32", "--kv", "e2m1"]);
+    assert!(name.contains("k:tensor=e2m1") && name.contains("v:tensor=e2m1"), "{name}");
+    let (_, fine) = costs(&["--recipe", "f32,f32", "--kv", "e4m3"]);
+    assert!(coarse > fine && fine > 0.0, "{coarse} {fine}");
+    let (name, sums) = costs(&["--recipe", "f32,f32", "--sums", "fma:bf16"]);
+    assert!(name.ends_with("sums=fma:bf16") && sums > 0.0, "{name}: {sums}");
+}
+
+#[test]
+fn mistakes_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    model(folder);
+    fs::write(folder.join("short"), "a").unwrap();
+    fs::write(folder.join("bad.gguf"), b"GGUF\x03\0\0\0").unwrap();
+    let error = |arguments: &[&str]| {
+        let output = exmy(&[&["eval"], arguments].concat()).current_dir(folder).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    for (arguments, expected) in [
+        (&["model", "--data", "none"][..], "cannot read none"),
+        (&["none", "--data", "text"], "cannot read none"),
+        (&["bad.gguf", "--data", "text"], "bad.gguf"),
+        (&["model", "--data", "short"], "score none"),
+        (&["model", "--data", "text", "--window", "65"], "from 2 to 64"),
+        (&["model", "--data", "text", "--window", "8", "--stride", "9"], "from 1 to 8"),
+        (&["model", "--data", "text", "--recipe", "mxfp9"], "mxfp9"),
+        (&["model", "--data", "text", "--tokenizer", "text"], "no tokenizer"),
+        (&["model", "--data", "text", "--recipe", "f32,"], "empty"),
+    ] {
+        let error = error(arguments);
+        assert!(error.contains(expected), "{arguments:?}: {error}");
+    }
+}
