@@ -172,7 +172,7 @@ impl Needs {
             weights: bytes(parameters),
             activations: bytes(context * token + scores),
             operands: bytes(d.max(hidden) * context + vocab * d),
-            logits: 2 * bytes(vocab).max(LOGITS as u64),
+            logits: 2 * bytes(vocab * rows(vocab).min(context)),
         }
     }
 
@@ -239,7 +239,7 @@ impl<D: Quantize> Evaluation<D> {
             device.grow(states, len);
             copy(device, found, states, len);
         }
-        let rows = (LOGITS / size_of::<f32>() / vocab).max(1);
+        let rows = rows(vocab);
         for Compared { measures, .. } in recipes.iter_mut() {
             measures.tokens.push(window.scored.len());
             for sums in [&mut measures.nats, &mut measures.divergence, &mut measures.agreement] {
@@ -283,6 +283,11 @@ impl<D: Quantize> Evaluation<D> {
     pub fn measures(&self) -> impl Iterator<Item = &Measures> {
         self.recipes.iter().map(|compared| &compared.measures)
     }
+}
+
+/// Rows of logits that are made at once.
+fn rows(vocab: usize) -> usize {
+    (LOGITS / size_of::<f32>() / vocab).max(1)
 }
 
 /// Adds losses to the sum of the last block.

@@ -350,6 +350,11 @@ impl<'a> Row<'a> {
     }
 }
 
+/// A standard error, which one window has not.
+fn error(error: f64) -> String {
+    if error.is_nan() { "-".into() } else { format!("{error:.5}") }
+}
+
 fn table(rows: &[Row<'_>], bytes: usize) -> String {
     let head = [
         "recipe",
@@ -369,15 +374,15 @@ fn table(rows: &[Row<'_>], bytes: usize) -> String {
             row.recipe.to_string(),
             format!("{:.4}", libm::exp(row.loss.mean)),
             format!("{:.5}", row.loss.mean),
-            format!("{:.5}", row.loss.error),
+            error(row.loss.error),
             format!("{:.5}", row.bits(bytes)),
         ];
         if i > 0 {
             line.extend([
                 format!("{:+.5}", row.above.mean),
-                format!("{:.5}", row.above.error),
+                error(row.above.error),
                 format!("{:.5}", row.divergence.mean),
-                format!("{:.5}", row.divergence.error),
+                error(row.divergence.error),
                 format!("{:.2} %", 100.0 * row.agreement.mean),
             ]);
         }
