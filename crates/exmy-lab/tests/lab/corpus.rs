@@ -238,6 +238,17 @@ fn a_tokenizer_of_others() {
     made(&source, &bare, &Options { end_of_text: Some(String::new()), ..given.clone() });
     let bare = fs::read(bare.join("train.bin")).unwrap();
     assert_eq!(bare[..14], [&tokens[..8], &tokens[10..]].concat());
+    // Numbers of more than 16 bits take four bytes.
+    let json = String::from_utf8(trained.json().to_vec()).unwrap();
+    let wide = json.replace("\"lo\": 257", "\"lo\": 70000");
+    assert!(wide != json);
+    let wide = Vocabulary::Read(write(folder.path(), "wide.json", wide));
+    let (texts, wide_out) =
+        ([write(folder.path(), "lo.txt", "lo\n".repeat(9))], folder.path().join("wide"));
+    let manifest = made(&texts, &wide_out, &Options { vocabulary: wide, ..given.clone() });
+    assert_eq!(manifest.vocabulary, 70_001);
+    let data = Dataset::load(&Source::Path(wide_out), &DataOptions::default()).unwrap();
+    assert_eq!(data.train.get(0..3), [70_000, line_end.into(), 70_000]);
     let other = Options { end_of_text: Some("</s>".into()), ..given };
     assert!(refused(&source, &out, &other).contains("no token \"</s>\""));
 }
