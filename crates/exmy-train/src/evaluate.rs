@@ -106,8 +106,8 @@ impl Measures {
         let count = self.count() as f64;
         let mean = sums.iter().sum::<f64>() / count;
         let blocks = sums.len() as f64;
-        let squares =
-            sums.iter().zip(&self.tokens).map(|(sum, &n)| (sum - mean * n as f64).powi(2));
+        let rests = sums.iter().zip(&self.tokens).map(|(sum, &n)| sum - mean * n as f64);
+        let squares = rests.map(|rest| rest * rest);
         let error = libm::sqrt(blocks / (blocks - 1.0) * squares.sum::<f64>()) / count;
         Mean { mean, error }
     }

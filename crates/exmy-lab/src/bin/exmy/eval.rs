@@ -203,8 +203,8 @@ fn evaluate(arguments: &Arguments, recipes: &[Recipe]) -> Result<u8> {
         .collect();
     if arguments.json {
         show::json(&json!({
-            "model": arguments.model.display().to_string(),
-            "data": arguments.data.display().to_string(),
+            "model": printable_path(&arguments.model),
+            "data": printable_path(&arguments.data),
             "parameters": model.layout().len(),
             "weights_only": arguments.weights_only,
             "window": windows.window,
