@@ -53,7 +53,7 @@ fn token_files_are_trained_on() {
     let [loss, bits] = [row[2], row[3]].map(|cell| cell.parse::<f64>().unwrap());
     let per_token: f64 = validation[3].parse().unwrap();
     assert!(
-        (bits - loss / 2.0_f64.ln() / per_token).abs() < 1e-3,
+        (bits - loss / std::f64::consts::LN_2 / per_token).abs() < 1e-3,
         "{bits} bits, {loss} nats, {shown}"
     );
 

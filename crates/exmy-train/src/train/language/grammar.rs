@@ -205,8 +205,8 @@ impl Grammar {
         Some(at)
     }
 
-    /// Solves for the expected uses, after a proof that they exist. If `x = 1 + M x` has a solution with `x
-    /// >= 1`, the spectral radius of the non-negative `M` is below 1 (Berman and Plemmons, "Nonnegative
+    /// Solves for the expected uses, after a proof that they exist. If `x = 1 + M x` has a solution with
+    /// `x >= 1`, the spectral radius of the non-negative `M` is below 1 (Berman and Plemmons, "Nonnegative
     /// Matrices in the Mathematical Sciences", theorem 6.2.3).
     fn find_uses(&self) -> Result<Vec<f64>, GrammarError> {
         let n = self.names.len();
