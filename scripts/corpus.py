@@ -5,9 +5,11 @@
     scripts/corpus.py OUT --update    # the versions that apt has now; writes scripts/corpus.json
 
 Needs Python 3, dpkg-deb and apt-get with the package lists of Debian 12 ("bookworm"), section main. OUT/packages gets the packages, OUT/text the corpus as text-NN.xz, each under 45 MB: documents in an order
-given by their SHA-256, divided by <|endoftext|>. Then, for 32,768 tokens:
+given by their SHA-256, divided by <|endoftext|>. Then
 
     exmy data OUT/text --out OUT/tokens --validation 0.01
+
+makes the token files of which scripts/corpus-tokens.json is the manifest.
 
 What becomes a document: a page of HTML without its markup, a manual page without roff, an entry or a chapter of a
 dictionary, plain text, a file of source code. Left out are documents that are equal to another one, short ones,
