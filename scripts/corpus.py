@@ -4,18 +4,21 @@
     scripts/corpus.py OUT             # the packages, versions and sums of scripts/corpus.json
     scripts/corpus.py OUT --update    # the versions that apt has now; writes scripts/corpus.json
 
-Needs Python 3, dpkg-deb and apt-get with the package lists of Debian 12 ("bookworm"), section main. OUT/packages gets the packages, OUT/text the corpus as text-NN.xz, each under 45 MB: documents in an order
-given by their SHA-256, divided by <|endoftext|>. Then
+Needs Python 3, dpkg-deb and apt-get with the package lists of Debian 12 ("bookworm"), section main.
+OUT/packages gets the packages, OUT/text the corpus as text-NN.xz, each under 45 MB: documents in the order of
+their SHA-256, divided by <|endoftext|>. Then
 
     exmy data OUT/text --out OUT/tokens --validation 0.01
 
 makes the token files of which scripts/corpus-tokens.json is the manifest.
 
-What becomes a document: a page of HTML without its markup, a manual page without roff, an entry or a chapter of a
-dictionary, plain text, a file of source code. Left out are documents that are equal to another one, short ones,
-those in other scripts than Latin, those with few words, indexes, and lines that many pages of one package share. A
-package gives at most as many megabytes as stand below, so that none prevails; which documents, their SHA-256 decides.
+What becomes a document: a page of HTML without its markup, a manual page without roff, some pages of a
+dictionary, plain text, a file of source code. Left out are documents that are equal to another one, short
+ones, those in other scripts than Latin, those with few words, indexes, and lines that many pages of one
+package share. A package gives at most as many megabytes as stand below, so that none prevails; which documents,
+their SHA-256 decides.
 """
+
 import argparse
 import collections
 import concurrent.futures
@@ -25,7 +28,6 @@ import html
 import io
 import json
 import lzma
-import os
 import pathlib
 import re
 import subprocess
@@ -40,8 +42,8 @@ LIMIT = 45_000_000
 SHORTEST, LONGEST = 400, 2_000_000  # bytes of a document
 
 DOC = re.compile(
-    r"usr/share/(doc|gtk-doc|help|info|man/man\d|libreoffice/help|gimp/.*/help|debian-reference|games/fortunes"
-    r"|misc|vim/.*/doc|.*doc)/|/Documentation/"
+    r"usr/share/(doc|gtk-doc|help|info|man/man\d|libreoffice/help|gimp/.*/help"
+    r"|debian-reference|games/fortunes|misc|vim/.*/doc|.*doc)/|/Documentation/"
 )
 JUNK = re.compile(
     r"genindex|searchindex|search\.html|py-modindex|/_sources/|/_static/|/_modules/|/src/|/implementors/"
@@ -52,35 +54,36 @@ JUNK = re.compile(
 )
 # Pages in other languages, by the ways packages name them.
 FOREIGN = re.compile(
-    r"[./_-](de|fr|es|ja|ko|pt|pt[-_]BR|ru|tr|zh|zh[-_]\w+|it|pl|nl|da|cs|sv|ca|hu|el|fi|vi|id|ro|uk|nb|no|sk|sl"
-    r"|ar|fa|he|hr|lt|sr|gl|eu|bg|et|lv|ta|te|hi|th|[a-z]{2}[-_](?!US|GB|us|gb)[A-Z]{2})(\.UTF-8|\.utf8)?"
-    r"([./_-]|$)"
+    r"[./_-](de|fr|es|ja|ko|pt|pt[-_]BR|ru|tr|zh|zh[-_]\w+|it|pl|nl|da|cs|sv|ca|hu|el|fi|vi|id|ro|uk"
+    r"|nb|no|sk|sl|ar|fa|he|hr|lt|sr|gl|eu|bg|et|lv|ta|te|hi|th|[a-z]{2}[-_](?!US|GB|us|gb)[A-Z]{2})"
+    r"(\.UTF-8|\.utf8)?([./_-]|$)"
 )
 PROSE = {  # package: megabytes at most
-    "anarchism": 15, "apache2-doc": 10, "aptitude-doc-en": 5, "axiom-doc": 10, "bacula-doc": 10, "bash-doc": 5,
-    "bind9-doc": 5, "avr-libc": 5, "cinder-doc": 8, "clang-14-doc": 5, "cmake-doc": 8,
-    "cppreference-doc-en-html": 20, "debian-faq": 3, "debian-handbook": 5,
+    "ada-reference-manual-2012": 8, "anarchism": 15, "apache2-doc": 10, "aptitude-doc-en": 5, "avr-libc": 5,
+    "axiom-doc": 10, "bacula-doc": 10, "bash-doc": 5, "bind9-doc": 5, "cinder-doc": 8, "clang-14-doc": 5,
+    "cmake-doc": 8, "cppreference-doc-en-html": 20, "debian-faq": 3, "debian-handbook": 5,
     "debian-policy": 4, "debian-reference-en": 4, "debmake-doc": 4, "developers-reference": 4,
     "dict-devil": 2, "dict-elements": 2, "dict-foldoc": 8, "dict-gcide": 40, "dict-jargon": 3,
-    "dict-wn": 25, "erlang-doc": 15, "exim4-doc-html": 5, "fortunes": 5, "fp-docs-3.2.2": 12,
-    "gap-doc": 8, "gcl-doc": 4, "ghc-doc": 10, "gimp-help-en": 8, "git-doc": 8, "git-man": 4,
-    "gnome-user-docs": 5, "gnucash-docs": 6, "gnumeric-doc": 4, "gnuplot-doc": 4,
-    "haskell98-report": 3, "installation-guide-amd64": 4, "keystone-doc": 8, "kicad-doc-en": 6,
-    "libboost1.81-doc": 20, "libreoffice-help-en-us": 12, "libssl-doc": 6, "libvirt-doc": 6, "lilypond-doc-html": 12,
-    "llvm-14-doc": 10, "manpages": 6, "manpages-dev": 8, "maxima-doc": 8, "miscfiles": 4,
-    "mit-scheme-doc": 4, "neutron-doc": 8, "nodejs-doc": 8, "nova-doc": 8, "octave-doc": 8, "openjdk-17-doc": 20,
-    "openmpi-doc": 5, "openvswitch-doc": 5, "perl-doc": 15, "postfix-doc": 5, "postgresql-doc-15": 12,
-    "python-django-doc": 12, "python-pandas-doc": 15, "python-scipy-doc": 12, "python-sklearn-doc": 10,
-    "python-sqlalchemy-doc": 10, "python-sympy-doc": 10, "python3.11-doc": 15, "qtbase5-doc-html": 15,
-    "racket-doc": 20, "rust-doc": 20, "sbcl-doc": 4, "scala-doc": 5, "shorewall-doc": 6,
-    "singular-doc": 8, "slurm-wlm-doc": 5, "sphinx-doc": 4, "sqlite3-doc": 15,
-    "swi-prolog-doc": 6, "systemd": 4, "tcl8.6-doc": 5, "tcllib": 5, "varnish-doc": 4,
-    "vim-runtime": 8, "xorg-docs": 4, "yorick-doc": 3, "ada-reference-manual-2012": 8, "spamassassin": 3,
-    "linux-source-6.1": 40,
+    "dict-wn": 25, "erlang-doc": 15, "exim4-doc-html": 5, "fortunes": 5, "fp-docs-3.2.2": 12, "gap-doc": 8,
+    "gcl-doc": 4, "ghc-doc": 10, "gimp-help-en": 8, "git-doc": 8, "git-man": 4, "gnome-user-docs": 5,
+    "gnucash-docs": 6, "gnumeric-doc": 4, "gnuplot-doc": 4, "haskell98-report": 3,
+    "installation-guide-amd64": 4, "keystone-doc": 8, "kicad-doc-en": 6, "libboost1.81-doc": 20,
+    "libreoffice-help-en-us": 12, "libssl-doc": 6, "libvirt-doc": 6, "lilypond-doc-html": 12,
+    "linux-source-6.1": 40, "llvm-14-doc": 10, "manpages": 6, "manpages-dev": 8, "maxima-doc": 8,
+    "miscfiles": 4, "mit-scheme-doc": 4, "neutron-doc": 8, "nodejs-doc": 8, "nova-doc": 8, "octave-doc": 8,
+    "openjdk-17-doc": 20, "openmpi-doc": 5, "openvswitch-doc": 5, "perl-doc": 15, "postfix-doc": 5,
+    "postgresql-doc-15": 12, "python-django-doc": 12, "python-pandas-doc": 15, "python-scipy-doc": 12,
+    "python-sklearn-doc": 10, "python-sqlalchemy-doc": 10, "python-sympy-doc": 10, "python3.11-doc": 15,
+    "qtbase5-doc-html": 15, "racket-doc": 20, "rust-doc": 20, "sbcl-doc": 4, "scala-doc": 5,
+    "shorewall-doc": 6, "singular-doc": 8, "slurm-wlm-doc": 5, "spamassassin": 3, "sphinx-doc": 4,
+    "sqlite3-doc": 15, "swi-prolog-doc": 6, "systemd": 4, "tcl8.6-doc": 5, "tcllib": 5, "varnish-doc": 4,
+    "vim-runtime": 8, "xorg-docs": 4, "yorick-doc": 3,
 }
-KERNEL = r"/(kernel|mm|fs|block|ipc|security|crypto|init|lib|net|sound/core|virt|io_uring|rust|samples|scripts" \
-         r"|tools|arch/x86|arch/arm64|arch/riscv|include/linux|include/net|drivers/(base|block|char|clk|cpufreq" \
-         r"|dma|hid|i2c|input|iommu|md|mmc|mtd|nvme|pci|scsi|spi|tty|usb|virtio|net/ethernet/intel))/"
+KERNEL = (
+    r"/(kernel|mm|fs|block|ipc|security|crypto|init|lib|net|sound/core|virt|io_uring|rust|samples|scripts"
+    r"|tools|arch/x86|arch/arm64|arch/riscv|include/linux|include/net|drivers/(base|block|char|clk|cpufreq"
+    r"|dma|hid|i2c|input|iommu|md|mmc|mtd|nvme|pci|scsi|spi|tty|usb|virtio|net/ethernet/intel))/"
+)
 CODE = {  # package: megabytes at most, what of it
     "linux-source-6.1": (90, KERNEL + r".*\.(c|h|S|rs|py|pl|sh|awk)$|Makefile$|Kconfig$"),
     "golang-1.19-src": (25, r"\.(go|s)$"),
@@ -92,7 +95,9 @@ CODE = {  # package: megabytes at most, what of it
     "emacs-el": (15, r"\.el(\.gz)?$"),
     "hol-light": (6, r"\.ml$"),
 }
-TEXT = re.compile(r"\.(txt|md|rst|pod|text|asc|texi|page|xml|docbook|doc)$|/(README|INSTALL|HOWTO|FAQ|TODO)[^/]*$")
+TEXT = re.compile(
+    r"\.(txt|md|rst|pod|text|asc|texi|page|xml|docbook|doc)$|/(README|INSTALL|HOWTO|FAQ|TODO)[^/]*$"
+)
 
 
 def run(*command, **options):
@@ -102,7 +107,9 @@ def run(*command, **options):
 def candidate(package, version=None):
     """Name, version and sum of a package, as apt's list has them."""
     name = f"{package}={version}" if version else package
-    found = subprocess.run(["apt-cache", "show", name], capture_output=True, text=True).stdout.split("\n\n")[0]
+    found = subprocess.run(["apt-cache", "show", name], capture_output=True, text=True).stdout.split("\n\n")[
+        0
+    ]
     fields = dict(re.findall(r"^(\w[\w-]*): (.*)$", found, re.MULTILINE))
     return {"version": fields["Version"], "sha256": fields["SHA256"]} if "SHA256" in fields else None
 
@@ -151,11 +158,15 @@ def decoded(data):
         return data.decode("latin-1") if data.count(b"\x80") == 0 else None
 
 
-DROPPED = re.compile(r"(?is)<(script|style|head|nav|header|footer|svg|math|form|select|button)\b.*?</\1\s*>|<!--.*?-->"
-                     r"|<\?.*?\?>|<div[^>]*(sphinxsidebar|navigation|related|navheader|navfooter|breadcrumb|toc\b)"
-                     r"[^>]*>.*?</div>")
-BROKEN = re.compile(r"(?i)</?(p|div|br|h\d|li|ul|ol|dl|dt|dd|tr|table|pre|section|article|blockquote|hr|title|para"
-                    r"|sect\d|screen|programlisting)\b[^>]*>")
+DROPPED = re.compile(
+    r"(?is)<(script|style|head|nav|header|footer|svg|math|form|select|button)\b.*?</\1\s*>"
+    r"|<!--.*?-->|<\?.*?\?>|<div[^>]*(sphinxsidebar|navigation|related|navheader|navfooter|breadcrumb"
+    r"|toc\b)[^>]*>.*?</div>"
+)
+BROKEN = re.compile(
+    r"(?i)</?(p|div|br|h\d|li|ul|ol|dl|dt|dd|tr|table|pre|section|article|blockquote|hr|title"
+    r"|para|sect\d|screen|programlisting)\b[^>]*>"
+)
 CELL = re.compile(r"(?i)</t[dh]\s*>")
 MARK = re.compile(r"<[^>]{0,2000}>")
 
@@ -176,9 +187,13 @@ def plain_html(text):
 
 
 FONT = re.compile(r"\\f(\[\w*\]|\(\w\w|.)|\\s[+-]?\d|\\[|^&/,:%]|\\m\[\w*\]")
-SIGNS = {"\\-": "-", "\\(bu": "*", "\\(em": "\u2014", "\\(en": "\u2013", "\\(aq": "'", "\\(dq": '"', "\\(lq": '"',
-         "\\(rq": '"', "\\e": "\\", "\\ ": " ", "\\~": " ", "\\0": " ", "\\(co": "(c)", "\\(ti": "~", "\\(ha": "^",
-         "\\*(L\"": '"', "\\*(R\"": '"', "\\*(C`": "", "\\*(C'": "", "\\*(--": "\u2014", "\\(ga": "`", "\\(oq": "'", "\\(cq": "'", "\\.": ".", "\\*(lq": '"', "\\*(rq": '"', "\\(mi": "-", "\\(->": "->"}
+SIGNS = {
+    "\\-": "-", "\\(bu": "*", "\\(em": "\u2014", "\\(en": "\u2013", "\\(aq": "'", "\\(dq": "\"",
+    "\\(lq": "\"", "\\(rq": "\"", "\\e": "\\", "\\ ": " ", "\\~": " ", "\\0": " ", "\\(co": "(c)",
+    "\\(ti": "~", "\\(ha": "^", "\\*(L\"": "\"", "\\*(R\"": "\"", "\\*(C`": "", "\\*(C'": "",
+    "\\*(--": "\u2014", "\\(ga": "`", "\\(oq": "'", "\\(cq": "'", "\\.": ".", "\\*(lq": "\"",
+    "\\*(rq": "\"", "\\(mi": "-", "\\(->": "->",
+}
 
 
 def plain_man(text):
@@ -192,7 +207,9 @@ def plain_man(text):
         if re.match(r"\.\s*(de|ig|TS|EQ|am)\b", line):
             skipped = {"TS": r"\.TE", "EQ": r"\.EN"}.get(line.strip(". ")[:2], r"\.\.")
             continue
-        if line.startswith(('."', '.\\"', "'\\\"", ".if", ".ie", ".el", ".nr", ".ds", ".so", ".ad", ".nh", ".hy")):
+        if line.startswith(
+            ('."', '.\\"', "'\\\"", ".if", ".ie", ".el", ".nr", ".ds", ".so", ".ad", ".nh", ".hy")
+        ):
             continue
         found = re.match(r"[.']\s*([A-Za-z]+)\s*(.*)", line)
         if found:
@@ -202,7 +219,23 @@ def plain_man(text):
                 line = "\n" + " ".join(words) + "\n"
             elif macro in ("BR", "BI", "IR", "RB", "IB", "RI"):
                 line = "".join(words)
-            elif macro in ("B", "I", "SM", "SB", "IP", "Fl", "Ar", "Nm", "Xr", "Pa", "Cm", "Nd", "Dv", "Em", "Li"):
+            elif macro in (
+                "B",
+                "I",
+                "SM",
+                "SB",
+                "IP",
+                "Fl",
+                "Ar",
+                "Nm",
+                "Xr",
+                "Pa",
+                "Cm",
+                "Nd",
+                "Dv",
+                "Em",
+                "Li",
+            ):
                 line = " ".join(words[:1] if macro == "IP" else words)
             elif macro in ("PP", "P", "LP", "TP", "sp", "Pp", "br", "TQ"):
                 line = ""
@@ -226,8 +259,10 @@ def is_prose(text):
     return len(words) > 60 and common > 0.12 * len(words)
 
 
-COMMON = set("the of and to a in is that for it as with be on are this by not or an from if which at can but will "
-             "you has have was were all when one its more may should used use".split())
+COMMON = set(
+    "the of and to a in is that for it as with be on are this by not or an from if which at can but "
+    "will you has have was were all when one its more may should used use".split()
+)
 
 
 def documents(package, path):
@@ -235,7 +270,9 @@ def documents(package, path):
     code = re.compile(CODE[package][1]) if package in CODE else None
     for name, data in files(path):
         if name.endswith(".dict.dz"):
-            yield from (("prose", entry) for entry in chapters(gzip.decompress(data).decode("utf-8", "replace")))
+            yield from (
+                ("prose", entry) for entry in chapters(gzip.decompress(data).decode("utf-8", "replace"))
+            )
             continue
         if name.endswith(".gz"):
             name, data = name[:-3], gzip.decompress(data)
@@ -345,7 +382,9 @@ def main():
         wanted = candidate(package, known and known["packages"][package]["version"])
         if wanted is None:
             if known:
-                sys.exit(f"apt does not have {package} {known['packages'][package]['version']}: --update takes others")
+                sys.exit(
+                    f"apt lacks {package} {known['packages'][package]['version']}: --update takes others"
+                )
             print(f"apt has no {package}: left out", file=sys.stderr)
             continue
         packages[package] = known["packages"][package] if known else wanted
@@ -368,11 +407,18 @@ def main():
                 everything[digest] = text
                 sums[kind][0] += 1
                 sums[kind][1] += len(text.encode())
-            counted[package] = {kind: dict(zip(("documents", "bytes"), sums[kind])) for kind in sums if sums[kind][0]}
+            counted[package] = {
+                kind: dict(zip(("documents", "bytes"), sums[kind])) for kind in sums if sums[kind][0]
+            }
             print(f"{package}: {counted[package]}, left out {left}", file=sys.stderr)
             counted[package]["left_out"] = left
-    total = {kind: {what: sum(counted[p].get(kind, {}).get(what, 0) for p in counted)
-                    for what in ("documents", "bytes")} for kind in ("prose", "code")}
+    total = {
+        kind: {
+            what: sum(counted[p].get(kind, {}).get(what, 0) for p in counted)
+            for what in ("documents", "bytes")
+        }
+        for kind in ("prose", "code")
+    }
 
     for old in texts.glob("text-*.xz"):
         old.unlink()
@@ -384,8 +430,14 @@ def main():
         packed = lzma.compress(data, preset=6)
         assert len(packed) < LIMIT, f"{path} has {len(packed)} bytes"
         path.write_bytes(packed)
-        pieces.append({"file": path.name, "bytes": len(packed), "text_bytes": len(data),
-                       "text_sha256": hashlib.sha256(data).hexdigest()})
+        pieces.append(
+            {
+                "file": path.name,
+                "bytes": len(packed),
+                "text_bytes": len(data),
+                "text_sha256": hashlib.sha256(data).hexdigest(),
+            }
+        )
         print(f"{path}: {len(data)} bytes in {len(packed)}", file=sys.stderr)
         piece.seek(0)
         piece.truncate()
@@ -403,12 +455,16 @@ def main():
         "text_bytes": sum(p["text_bytes"] for p in pieces),
         "mixture": total,
         "pieces": pieces,
-        "packages": {p: {**{k: packages[p][k] for k in ("version", "sha256")}, **counted[p]} for p in packages},
+        "packages": {
+            p: {**{k: packages[p][k] for k in ("version", "sha256")}, **counted[p]} for p in packages
+        },
     }
     if known is None:
         MANIFEST.write_text(json.dumps(made, indent=1) + "\n")
     elif made["text_sha256"] != known["text_sha256"]:
-        sys.exit(f"the text has the SHA-256 {made['text_sha256']}, not {known['text_sha256']} as {MANIFEST} says")
+        sys.exit(
+            f"the text has the SHA-256 {made['text_sha256']}, not {known['text_sha256']} as {MANIFEST} says"
+        )
     print(json.dumps({k: made[k] for k in ("text_sha256", "text_bytes", "mixture")}, indent=1))
 
 
