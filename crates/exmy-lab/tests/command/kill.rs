@@ -14,7 +14,7 @@ fn arguments<'a>(data: &'a str, out: &'a str) -> Vec<&'a str> {
     arguments.extend(TINY);
     // A checkpoint after every step: much of the time goes into writing them.
     arguments.extend(["--set", "record.checkpoint_every=1", "--threads", "1", "--quiet"]);
-    arguments.extend(["--steps", "20"]);
+    arguments.extend(["--set", "train.steps=20"]);
     arguments
 }
 
