@@ -4,7 +4,7 @@
 //! have the prefixes `module.` and `_orig_mod.` of PyTorch's wrappers, lack `model.` at its beginning, or be
 //! one of GPT-2's of Hugging Face and nanoGPT (`transformer.h.0.attn.c_attn.weight`). Of GPT-2 the fused q,
 //! k, v are divided, and matrices stored (in, out) by Hugging Face's `Conv1D` are transposed. The names of
-//! GGUF files are translated first ([`of_gguf`]).
+//! GGUF files are translated first.
 
 use crate::nn::parameters::Layout;
 use exmy::error::{Error, Result};
