@@ -48,6 +48,8 @@ pub struct LogRank {
     pub z: f64,
     /// The probability of a `z` at least as large by chance alone.
     pub p_sooner: f64,
+    /// The probability of a `z` at most as large.
+    pub p_later: f64,
     /// The same of one at least as far from 0.
     pub p_two_sided: f64,
 }
@@ -69,7 +71,14 @@ pub fn log_rank(first: &[(u64, bool)], second: &[(u64, bool)]) -> Option<LogRank
     (variance > 0.0).then(|| {
         let z = (observed - expected) / variance.sqrt();
         let p_two_sided = 2.0 * normal_tail(z.abs());
-        LogRank { observed, expected, z, p_sooner: normal_tail(z), p_two_sided }
+        LogRank {
+            observed,
+            expected,
+            z,
+            p_sooner: normal_tail(z),
+            p_later: normal_tail(-z),
+            p_two_sided,
+        }
     })
 }
 

@@ -5,6 +5,7 @@
 //! `Nb-2` come from its published notebook, `Ext` answers what reviewers asked.
 
 pub mod bias;
+mod causes;
 pub mod grids;
 pub mod interventions;
 pub mod last_bin;
@@ -15,6 +16,7 @@ mod own_size;
 pub mod pairs;
 pub mod search;
 mod strategies;
+mod survival;
 
 use crate::claim::{Claim, Test};
 use crate::figure::{Figure, Judged, by};
@@ -23,6 +25,7 @@ use crate::grid::{Axis, Grid, Level, Set, level, number};
 use crate::measure::{Metric, Pick};
 use crate::scale::Scale;
 use crate::view::{Show, View, by_point, column, column_of};
+use causes::CAUSES;
 use exmy_train::nn::decoder::QkNorm;
 use exmy_train::nn::model::Config as Model;
 use exmy_train::nn::proxy::{Activation, Init, Loss};
@@ -52,6 +55,7 @@ pub(crate) const PAPER: Paper = Paper {
         &NORMS,
         &NO_NORMS,
         &OWN_SIZE,
+        &CAUSES,
         &LAST_BIN,
         &ZETA,
         &INTERVENTIONS,

@@ -1,0 +1,142 @@
+//! How long the runs of each arm go on without diverging, and whether that is longer than those of another.
+
+use crate::finding::{Part, Table};
+use crate::grid::GridPoint;
+use crate::measure::Results;
+use crate::outcome::Outcome;
+use crate::plot::{self, Band, Intervals, Panel, Series};
+use crate::statistics::{LogRank, kaplan_meier, log_rank, wilson};
+use exmy::error::Result;
+
+/// Of each run, the step at which it diverged, or its last one.
+type Ends = Vec<(u64, bool)>;
+
+/// The runs of a grid, arm by arm, in the order of the grid.
+pub(super) struct Survival {
+    /// The arm that the others are compared with.
+    base: &'static str,
+    arms: Vec<(String, Ends)>,
+}
+
+impl Survival {
+    pub(super) fn of(results: &Results<'_>, base: &'static str) -> Result<Self> {
+        let end = |run: Outcome| match run.verdict.diverged {
+            Some(step) => (step, true),
+            None => (run.trained.summary.steps, false),
+        };
+        let arm = |point: &GridPoint| -> Result<(String, Ends)> {
+            Ok((point.words(&[]), results.outcomes(point)?.into_iter().map(end).collect()))
+        };
+        Ok(Self { base, arms: results.points.iter().map(arm).collect::<Result<_>>()? })
+    }
+
+    /// The runs of an arm.
+    pub(super) fn ends(&self, name: &str) -> &[(u64, bool)] {
+        self.arms.iter().find(|arm| arm.0 == name).map_or(&[], |arm| &arm.1)
+    }
+
+    /// How many runs of an arm diverged, and how many there are.
+    pub(super) fn counts(&self, name: &str) -> (usize, usize) {
+        let ends = self.ends(name);
+        (ends.iter().filter(|end| end.1).count(), ends.len())
+    }
+
+    /// Whether an arm diverges at other times than the base.
+    pub(super) fn test(&self, name: &str) -> Option<LogRank> {
+        log_rank(self.ends(name), self.ends(self.base))
+    }
+
+    /// All arms as a table: what share of their runs has not diverged, when the others did.
+    pub(super) fn table(&self) -> Part {
+        let caption = format!(
+            "Share of runs that did not diverge, with the 95 % interval of Kaplan and Meier's estimate; the \
+             steps at which the others did; whether an arm diverges sooner than {}, or later (log-rank test, \
+             each one-sided)",
+            self.base
+        );
+        let header = [
+            "numbers",
+            "runs",
+            "diverged",
+            "not diverged",
+            "interval",
+            "at steps",
+            "z",
+            "p, sooner",
+            "p, later",
+        ];
+        let mut table = Table::new(&caption, &header);
+        for (name, ends) in &self.arms {
+            let mut at: Vec<u64> = ends.iter().filter(|end| end.1).map(|end| end.0).collect();
+            at.sort_unstable();
+            let last = kaplan_meier(ends, 0.95).pop().map(|last| last.1);
+            let test = self.test(name);
+            let number = |of: fn(LogRank) -> f64| {
+                test.map_or_else(|| "-".into(), |test| format!("{:.4}", of(test)))
+            };
+            table.row([
+                name.clone(),
+                ends.len().to_string(),
+                at.len().to_string(),
+                format!("{:.2}", last.map_or(1.0, |last| last.estimate)),
+                last.map_or_else(
+                    || "-".into(),
+                    |last| format!("{:.2} to {:.2}", last.low, last.high),
+                ),
+                at.iter().map(u64::to_string).collect::<Vec<_>>().join(", "),
+                number(|test| test.z),
+                number(|test| test.p_sooner),
+                number(|test| test.p_later),
+            ]);
+        }
+        Part::Table(table)
+    }
+
+    /// Which share of some arms' runs has not diverged, step by step.
+    pub(super) fn curves(&self, names: &[&str]) -> Part {
+        let mut panel =
+            Panel::new(plot::Axis::linear("share of runs not diverged").range(0.0, 1.0));
+        for (name, ends) in self.arms.iter().filter(|arm| names.contains(&arm.0.as_str())) {
+            let (mut line, mut band, mut before) =
+                (vec![(0.0, 1.0)], vec![(0.0, 1.0, 1.0)], (1.0, 1.0, 1.0));
+            for (step, share) in kaplan_meier(ends, 0.95) {
+                let step = step as f64;
+                line.extend([(step, before.0), (step, share.estimate)]);
+                band.extend([(step, before.1, before.2), (step, share.low, share.high)]);
+                before = (share.estimate, share.low, share.high);
+            }
+            let last = ends.iter().map(|end| end.0).max().unwrap_or_default() as f64;
+            line.push((last, before.0));
+            band.push((last, before.1, before.2));
+            panel = panel.band(Band::new(name, band)).line(Series::new(name, line));
+        }
+        Part::Picture(
+            plot::Figure::new("How long runs go on without diverging")
+                .subtitle("Kaplan and Meier's estimate, with its 95 % interval")
+                .x(plot::Axis::whole("step"))
+                .panel(panel),
+        )
+    }
+
+    /// Which share of each arm's runs diverged, arms side by side.
+    pub(super) fn shares(&self) -> Part {
+        let share = |(i, (_, ends)): (usize, &(String, Ends))| {
+            let diverged = ends.iter().filter(|end| end.1).count() as u64;
+            let share = diverged as f64 / ends.len() as f64;
+            let (low, high) = wilson(diverged, ends.len() as u64, 0.95)
+                .map_or((share, share), |interval| (interval.low, interval.high));
+            (i as f64, low, share, high)
+        };
+        let shares = Intervals::new("diverged", self.arms.iter().enumerate().map(share));
+        let names = self.arms.iter().map(|arm| arm.0.clone());
+        Part::Picture(
+            plot::Figure::new("Runs that diverge, by what is changed")
+                .subtitle("with Wilson's 95 % interval")
+                .x(plot::Axis::categories("", names))
+                .panel(
+                    Panel::new(plot::Axis::linear("share of runs").range(0.0, 1.0))
+                        .intervals(shares),
+                ),
+        )
+    }
+}
