@@ -25,7 +25,7 @@ use crate::grid::{Axis, Grid, Level, Set, level, number};
 use crate::measure::{Metric, Pick};
 use crate::scale::Scale;
 use crate::view::{Show, View, by_point, column, column_of};
-use causes::CAUSES;
+use causes::{CAUSES, ELEMENTS};
 use exmy_train::nn::decoder::QkNorm;
 use exmy_train::nn::model::Config as Model;
 use exmy_train::nn::proxy::{Activation, Init, Loss};
@@ -56,6 +56,7 @@ pub(crate) const PAPER: Paper = Paper {
         &NO_NORMS,
         &OWN_SIZE,
         &CAUSES,
+        &ELEMENTS,
         &LAST_BIN,
         &ZETA,
         &INTERVENTIONS,
