@@ -10,8 +10,7 @@ use crate::finding::Part;
 use crate::measure::Results;
 use exmy::error::Result;
 
-/// At what distance something is measured; checkpoints and the recipe are those of F4's runs, so that these
-/// are shared.
+/// What is measured, every fifty steps.
 const MEASURED: Set = Set::Measured(&["lastbin.gamma", "rho_same", "cos_same"], [50; 3]);
 
 const ARMS: &[Level] = &[
