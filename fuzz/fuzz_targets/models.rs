@@ -1,5 +1,5 @@
-//! The beginnings of published models: any bytes are no GGUF file, or one whose tensors lie in them; any text is no
-//! `config.json`, or one of a model.
+//! The beginnings of published models: any bytes are no GGUF file, or one whose tensors lie in them; any text
+//! is no `config.json`, or one of a model.
 //!
 //! `cargo +nightly fuzz run models` in the repository's root.
 

@@ -138,8 +138,9 @@ pub(super) fn shape(gguf: &Gguf, file: &[u8]) -> Result<Shape> {
     Ok(Shape { config, full: size("attention.sliding_window")? })
 }
 
-/// How rotations are slowed down. Llama 3's converter writes what each pair's angle is divided by as a tensor; the
-/// numbers of its configuration, but for the factor, have been the same in all releases, and nothing else is read.
+/// How rotations are slowed down. Llama 3's converter writes what each pair's angle is divided by as a
+/// tensor; the numbers of its configuration, but for the factor, have been the same in all releases, and
+/// nothing else is read.
 fn scaling(gguf: &Gguf, file: &[u8], prefix: &str, plain: &[f64]) -> Result<Scaling> {
     if let Some(tensor) = gguf.tensors().get("rope_freqs.weight") {
         let mut divisors = vec![0.0; plain.len()];

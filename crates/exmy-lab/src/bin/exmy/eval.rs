@@ -92,8 +92,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
     arguments.work.with_threads(|| evaluate(arguments, &recipes))
 }
 
-/// The recipes, with the options that are rules of theirs. The first, with which others are compared, stays as
-/// it is written.
+/// The recipes, with the options that are rules of theirs. The first, with which others are compared, stays
+/// as it is written.
 fn recipes(arguments: &Arguments) -> Result<Vec<Recipe>> {
     let Arguments { recipe: names, weights_only, kv, sums, .. } = arguments;
     let wrong = |error: &dyn std::fmt::Display| Error::new(error.to_string());
