@@ -22,6 +22,7 @@ use super::{K_BLOCK, Output};
 use crate::gemm::transpose::transpose;
 use crate::parallel;
 use crate::slice::View;
+use crate::slice::memory::fetch;
 
 /// Rows of a tile.
 const ROWS: usize = 8;
@@ -38,9 +39,14 @@ const CHUNK: usize = K_BLOCK * WIDTH * ACROSS;
 const PANEL: usize = K_BLOCK * ROWS;
 /// Panels that hold as many numbers as a tile's columns.
 const PANELS: usize = CHUNK / PANEL;
-/// Numbers that are packed before they are multiplied, but for a single block of K that has more: 8 MiB,
-/// which the threads' caches hold together.
+/// Numbers that are packed before they are multiplied, but for a single block of K that has more: 8 MiB, or
+/// as many as the output has if that is less. The output is read and written once for as many.
 const MOST_PACKED: usize = 1 << 21;
+/// What each thread may pack even if the output is smaller: 512 KiB, which its second-level cache holds.
+const PACKED_BY_EACH: usize = 1 << 17;
+/// Rows in memory that packing asks for before it copies them: a row's piece is too short, and too far from
+/// the one before, for the processor's own prefetching.
+const AHEAD: usize = 16;
 
 /// Where a part of the output lies.
 #[derive(Clone, Copy)]
@@ -185,7 +191,8 @@ pub(super) unsafe fn matmul_by_all(a: View<'_, f32>, b: View<'_, f32>, c: Place,
     let left_chunks = if transposed { c.rows.div_ceil(ROWS * PANELS) } else { 0 };
     let chunks = tiles + left_chunks;
     let all = blocks(depth).len();
-    let parts = all.div_ceil((MOST_PACKED / (chunks * CHUNK)).max(1));
+    let most = (c.rows * c.cols).min(MOST_PACKED).max(PACKED_BY_EACH * parallel::threads());
+    let parts = all.div_ceil((most / (chunks * CHUNK)).max(1));
     let at_once = all.div_ceil(parts);
     // A nested call on this thread finds none, and makes its own.
     let mut packed = SHARED.take();
@@ -205,12 +212,15 @@ pub(super) unsafe fn matmul_by_all(a: View<'_, f32>, b: View<'_, f32>, c: Place,
             }
         });
         let packed = &*packed;
-        let (high, wide) = piece(c.rows, tiles, (last - first) * K_BLOCK.min(depth.max(1)));
-        let across = tiles.div_ceil(wide);
-        parallel::for_each_index(c.rows.div_ceil(high) * across, |i| {
+        // Packed columns stay near while all rows pass: of one block, or of all these blocks where rows are
+        // packed too and may be read again.
+        let near = NEAR / if transposed { last - first } else { 1 };
+        let (high, wide) = piece((c.rows, tiles), (last - first) * K_BLOCK.min(depth.max(1)), near);
+        let down = c.rows.div_ceil(high);
+        parallel::for_each_index(down * tiles.div_ceil(wide), |i| {
             // All of `c`, not the pointer in it alone, is what may be sent.
             let whole = c;
-            let (top, tile) = (i / across * high, i % across * wide);
+            let (top, tile) = (i % down * high, i / down * wide);
             let left = tile * WIDTH * ACROSS;
             let rows = high.min(whole.rows - top);
             let cols = (wide * WIDTH * ACROSS).min(whole.cols - left);
@@ -231,8 +241,8 @@ pub(super) unsafe fn matmul_by_all(a: View<'_, f32>, b: View<'_, f32>, c: Place,
 }
 
 /// Rows and tiles across of the pieces of an output of `rows` rows and `tiles` tiles across, each a sum of
-/// `depth` products. Whole rows as far as a packed block of K stays in the second-level cache.
-fn piece(rows: usize, tiles: usize, depth: usize) -> (usize, usize) {
+/// `depth` products. Whole rows, or at most `near` columns: packed, those stay in the second-level cache.
+fn piece((rows, tiles): (usize, usize), depth: usize, near: usize) -> (usize, usize) {
     /// Pieces a thread makes.
     const EACH: usize = 16;
     /// Multiply-adds that are worth a piece of their own: some twenty microseconds.
@@ -240,7 +250,7 @@ fn piece(rows: usize, tiles: usize, depth: usize) -> (usize, usize) {
     let panels = rows.div_ceil(ROWS);
     let least = LEAST.div_ceil(ROWS * WIDTH * ACROSS * depth);
     let area = (panels * tiles).div_ceil(EACH * parallel::threads()).max(least);
-    let most = NEAR / (WIDTH * ACROSS);
+    let most = (near / (WIDTH * ACROSS)).max(1);
     let even = tiles.div_ceil(tiles.div_ceil(most));
     let wide = even.min(area);
     (area.div_ceil(wide).min(panels) * ROWS, wide)
@@ -256,6 +266,7 @@ fn pack_right(b: View<'_, f32>, k: Range<usize>, cols: Range<usize>, out: &mut [
         if b.col_stride() == 1 {
             for (k, out) in k.clone().zip(out.chunks_mut(whole)) {
                 let row = &b.data()[k * b.row_stride() + j..][..width];
+                fetch(row, AHEAD * b.row_stride());
                 match (row.as_chunks::<48>().0, out.as_chunks_mut::<48>().0) {
                     ([row], [out]) => *out = *row,
                     _ => {
@@ -308,7 +319,8 @@ fn pack_left(a: View<'_, f32>, rows: Range<usize>, k: Range<usize>, out: &mut [f
 fn pack_left_panels(a: View<'_, f32>, rows: Range<usize>, k: Range<usize>, out: &mut [f32]) {
     if a.row_stride() == 1 && rows.len() == PANELS * ROWS {
         for (at, k) in k.enumerate() {
-            let from = &a.data()[k * a.col_stride() + rows.start..];
+            let from = &a.data()[k * a.col_stride() + rows.start..][..PANELS * ROWS];
+            fetch(from, AHEAD * a.col_stride());
             for (panel, out) in from.as_chunks::<ROWS>().0.iter().zip(out.chunks_exact_mut(PANEL)) {
                 out[at * ROWS..][..ROWS].copy_from_slice(panel);
             }
@@ -550,9 +562,10 @@ mod tests {
     /// piece has six of those, unless such short sums are not worth it.
     #[test]
     fn pieces_are_many_unless_they_are_small() {
-        let of = |threads, rows, tiles, depth| {
-            parallel::with_threads(threads, || piece(rows, tiles, depth)).unwrap()
+        let near = |near, threads, rows, tiles, depth| {
+            parallel::with_threads(threads, || piece((rows, tiles), depth, near)).unwrap()
         };
+        let of = |threads, rows, tiles, depth| near(NEAR, threads, rows, tiles, depth);
         assert_eq!(of(16, 768, 16, 1024), (8, 6));
         assert_eq!(of(2, 768, 16, 1024), (3 * ROWS, 16));
         // 2^20 multiply-adds are 342 tiles of 8 x 48 x 8: all columns, 22 panels of rows.
@@ -560,5 +573,8 @@ mod tests {
         // No piece is higher than the output or wider than what stays in the cache.
         assert_eq!(of(2, 3, 1, 1), (ROWS, 1));
         assert_eq!(of(2, 4096, 40, 1 << 20).1, 20);
+        // 86 panels by 6 tiles are 17 for each of 32 pieces: the two tiles of 126 columns, and 9 panels.
+        assert_eq!(near(NEAR / 8, 2, 683, 6, 2048), (9 * ROWS, 2));
+        assert_eq!(near(WIDTH, 2, 683, 6, 2048), (17 * ROWS, 1));
     }
 }
