@@ -39,11 +39,9 @@ const CHUNK: usize = K_BLOCK * WIDTH * ACROSS;
 const PANEL: usize = K_BLOCK * ROWS;
 /// Panels that hold as many numbers as a tile's columns.
 const PANELS: usize = CHUNK / PANEL;
-/// Numbers that are packed before they are multiplied, but for a single block of K that has more: 8 MiB, or
-/// as many as the output has if that is less. The output is read and written once for as many.
+/// Numbers that are packed before they are multiplied, but for a single block of K that has more: 8 MiB,
+/// which the threads' caches hold together.
 const MOST_PACKED: usize = 1 << 21;
-/// What each thread may pack even if the output is smaller: 512 KiB, which its second-level cache holds.
-const PACKED_BY_EACH: usize = 1 << 17;
 /// Rows in memory that packing asks for before it copies them: a row's piece is too short, and too far from
 /// the one before, for the processor's own prefetching.
 const AHEAD: usize = 16;
@@ -191,8 +189,7 @@ pub(super) unsafe fn matmul_by_all(a: View<'_, f32>, b: View<'_, f32>, c: Place,
     let left_chunks = if transposed { c.rows.div_ceil(ROWS * PANELS) } else { 0 };
     let chunks = tiles + left_chunks;
     let all = blocks(depth).len();
-    let most = (c.rows * c.cols).min(MOST_PACKED).max(PACKED_BY_EACH * parallel::threads());
-    let parts = all.div_ceil((most / (chunks * CHUNK)).max(1));
+    let parts = all.div_ceil((MOST_PACKED / (chunks * CHUNK)).max(1));
     let at_once = all.div_ceil(parts);
     // A nested call on this thread finds none, and makes its own.
     let mut packed = SHARED.take();
