@@ -63,7 +63,7 @@ impl Error {
     /// # #[cfg(feature = "safetensors")] {
     /// use std::io::ErrorKind;
     ///
-    /// let error = exmy::safetensors::Reader::open("there is none".as_ref()).unwrap_err();
+    /// let error = exmy::safetensors::Reader::open("there is none").unwrap_err();
     /// assert_eq!(error.io_kind(), Some(ErrorKind::NotFound));
     /// # }
     /// ```
