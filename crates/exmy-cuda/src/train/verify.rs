@@ -1,17 +1,20 @@
 //! Every operation of a device at ragged shapes, so that two devices can be compared bit for bit.
 //!
 //! [`layers`] runs on any device and returns what the operations wrote; [`differences`] compares what two
-//! devices returned. Inputs are numbers of all magnitudes, some of them zeros of both signs and subnormal,
+//! devices returned. [`runs`] trains a few steps of each family of models, [`files`] whole runs with all that
+//! they write. Inputs are numbers of all magnitudes, some of them zeros of both signs and subnormal,
 //! and, where `edges` are asked for, infinities and NaN. A NaN is as good as another.
 
 mod attend;
 mod elements;
+pub mod files;
 mod recipes;
 mod rows;
 pub mod runs;
 
 use exmy::random::{Philox, Stream};
 use exmy_train::nn::device::{Buffer, Device};
+use exmy_train::nn::site::Product;
 use exmy_train::recipe::device::Quantize;
 
 /// What one operation wrote.
@@ -92,6 +95,15 @@ fn bits(value: f64) -> Vec<f32> {
         return vec![f32::NAN; 4];
     }
     (0..4).map(|part| (value.to_bits() >> (48 - 16 * part) & 0xFFFF) as f32).collect()
+}
+
+/// Rows and columns of both operands, as they are stored, of a product of m x n sums of k products.
+fn stored(product: Product, [m, n, k]: [usize; 3]) -> [[usize; 2]; 2] {
+    match product {
+        Product::Forward => [[m, k], [n, k]],
+        Product::GradInput => [[m, k], [k, n]],
+        Product::GradWeight => [[k, m], [k, n]],
+    }
 }
 
 /// All operations, with and without infinities and NaN. Shapes grow with `scale`, from 1.

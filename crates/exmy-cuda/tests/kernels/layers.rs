@@ -2,6 +2,8 @@
 
 use exmy_cuda::train::{Cuda, verify};
 use exmy_train::nn::device::{Buffer, Cpu, Device, MatrixMut};
+use exmy_train::train::run::load_data;
+use exmy_train::train::trainer::Trainer;
 
 use super::device;
 
@@ -17,6 +19,44 @@ fn layers_have_the_bits_of_the_cpu() {
     assert!(differences.is_empty(), "{} of {}: {first:#?}", differences.len(), found.len());
 }
 
+/// Every method of both traits is called by what is compared, but for those that compute nothing.
+#[test]
+fn every_operation_of_a_device_is_compared() {
+    let at = |path: &str| std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+    let read = |path: &str| std::fs::read_to_string(at(path)).unwrap();
+    let cases = ["attend", "elements", "recipes", "rows"]
+        .map(|name| read(&format!("src/train/verify/{name}.rs")))
+        .concat()
+        + &read("src/train/verify.rs");
+    let mut count = 0;
+    for (file, name) in [("nn/device.rs", "Device"), ("recipe/device.rs", "Quantize")] {
+        let source = read(&format!("../exmy-train/src/{file}"));
+        let begin = source.find(&format!("pub trait {name}")).expect("the trait");
+        let source = &source[begin..];
+        let methods = source[..source.find("\n}").expect("its end")].split("\n    fn ").skip(1);
+        for method in methods {
+            let name = method.split(['(', '<']).next().expect("its name");
+            count += 1;
+            let computes = !["name", "check", "has_room"].contains(&name);
+            assert!(!computes || cases.contains(&format!("device.{name}(")), "{name}");
+        }
+    }
+    assert!(count > 55, "a test of nothing: {count}");
+}
+
+/// Runs with all that can happen to one, on the CPU, on the device and on both in turns.
+#[test]
+fn files_of_runs_are_those_of_the_cpu() {
+    let Some(device) = device() else { return };
+    let (cuda, folder) = (Cuda::new(device), tempfile::tempdir().unwrap());
+    let compared = verify::files::compare(&cuda, folder.path(), |_| ()).unwrap();
+    assert!(compared.iter().all(|run| run.first.is_none()), "{compared:#?}");
+    // Configuration, metrics, probes, three checkpoints or four, weights, summary, what was undone.
+    assert!(compared.len() == 4 && compared.iter().all(|run| run.files >= 8), "{compared:#?}");
+    let undone = folder.path().join("device/discarded/rollback-01.jsonl");
+    assert!(undone.is_file(), "a test of nothing");
+}
+
 /// The differences of two steps of some recipes, of one or two families each.
 fn differences(recipes: impl IntoIterator<Item = &'static str>) -> Vec<verify::Difference> {
     use verify::runs::{FAMILIES, config, run};
@@ -24,7 +64,8 @@ fn differences(recipes: impl IntoIterator<Item = &'static str>) -> Vec<verify::D
     let cuda = Cuda::new(device);
     let mut wrong = Vec::new();
     for (i, recipe) in recipes.into_iter().enumerate() {
-        for family in [FAMILIES[i % 4], FAMILIES[(i + 2) % 4]].into_iter().take(1 + i % 2) {
+        let others = [i, i + 3].map(|at| FAMILIES[at % FAMILIES.len()]);
+        for family in others.into_iter().take(1 + i % 2) {
             let config = config(family, recipe).unwrap();
             let name = format!("{} {recipe}", family.0);
             let found = run(&cuda, &config, &name, 2).unwrap();
@@ -41,10 +82,25 @@ fn training_by_tensor_cores_has_the_bits_of_the_cpu() {
     assert_eq!(differences(verify::runs::TENSOR_CORES), []);
 }
 
-/// Every family under four recipes; `exmy device --verify` takes all pairs on a GPU.
+/// Every family under two recipes or three; `exmy device --verify` takes all pairs on a GPU.
 #[test]
 fn training_has_the_bits_of_the_cpu() {
     assert_eq!(differences(verify::runs::RECIPES), []);
+}
+
+/// No pair of a family and a recipe is refused, where `exmy device --verify` would come to it.
+#[test]
+fn every_recipe_goes_with_every_family() {
+    use verify::runs::{FAMILIES, RECIPES, TENSOR_CORES, config};
+    for family in FAMILIES {
+        let data = load_data(&mut config(family, "f32").unwrap()).unwrap();
+        for recipe in RECIPES.into_iter().chain(TENSOR_CORES) {
+            let config = config(family, recipe).unwrap();
+            if let Err(error) = Trainer::new(&config, &data) {
+                panic!("{}, {recipe}: {error}", family.0);
+            }
+        }
+    }
 }
 
 /// Runs at once, each on a stream of its own.

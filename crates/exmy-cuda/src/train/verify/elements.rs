@@ -10,7 +10,7 @@ use exmy_train::nn::rope;
 use exmy_train::nn::site::Product;
 use exmy_train::nn::stopwatch::Way;
 
-use super::Trial;
+use super::{Output, Trial};
 
 const FUNCTIONS: [Function; 6] = [
     Function::Gelu,
@@ -71,6 +71,9 @@ impl<D: Device<Real = f32>> Trial<'_, D> {
             device.fill(MatrixMut::with_stride(&mut b, rows, cols, 44), 1.5);
             device.add_assign(b.part_mut(7..100), a.part(3..96));
             self.keep("fill, add", &b);
+            let seen = device.read_matrix(Matrix::with_stride(&b, rows, cols, 44));
+            let numbers = (0..rows * cols).map(|i| seen.view().at(i / cols, i % cols)).collect();
+            self.outputs.push(Output { name: "a matrix as the host sees it".into(), numbers });
         }
     }
 
@@ -161,11 +164,7 @@ impl<D: Device<Real = f32>> Trial<'_, D> {
         {
             for mode in [Mode::Overwrite, Mode::Accumulate] {
                 for product in [Product::Forward, Product::GradInput, Product::GradWeight] {
-                    let ([a, b], [c, d]) = match product {
-                        Product::Forward => ([m, k], [n, k]),
-                        Product::GradInput => ([m, k], [k, n]),
-                        Product::GradWeight => ([k, m], [k, n]),
-                    };
+                    let [[a, b], [c, d]] = super::stored(product, [m, n, k]);
                     let (left, right) = (self.draw(a * (b + 3)), self.draw(c * (d + 5)));
                     let mut out = self.draw(m * (n + 1));
                     let left = Matrix::with_stride(&left, a, b, b + 3);

@@ -1,6 +1,7 @@
-//! What recipes ask of a device: images, packed products, casts, masks, clipped ranges, columns.
+//! What recipes ask of a device: images, packed products, casts, masks, clipped ranges, columns, sums.
 
 use exmy::format::Format;
+use exmy::gemm::Sum;
 use exmy::gemm::f32::Output as Mode;
 use exmy::quantizer::{Axis, Quantizer};
 use exmy::random::{Philox, Stream};
@@ -30,6 +31,7 @@ impl<D: Quantize> Trial<'_, D> {
         self.packed(scale);
         self.in_place(scale);
         self.columns(scale);
+        self.own_sums(scale);
     }
 
     fn images(&mut self, scale: usize) {
@@ -64,9 +66,11 @@ impl<D: Quantize> Trial<'_, D> {
             device.quantize(&quantizer, from, Axis::Rows, random, Some(scale), place);
             self.keep(format!("image {text} of a given scale"), &out);
         }
-        let place = MatrixMut::new(&mut out, 64, 64);
-        device.quantize_by_position(&quantizer, to, Axis::Cols, random, 0, place);
-        self.keep("image bumped by position", &out);
+        for (axis, sequence) in [(Axis::Cols, 0), (Axis::Rows, 0), (Axis::Rows, 24)] {
+            let place = MatrixMut::new(&mut out, 64, 64);
+            device.quantize_by_position(&quantizer, to, axis, random, sequence, place);
+            self.keep(format!("image bumped by position, {axis:?}, {sequence}"), &out);
+        }
     }
 
     fn packed(&mut self, scale: usize) {
@@ -76,11 +80,7 @@ impl<D: Quantize> Trial<'_, D> {
         for (i, text) in quantizers.into_iter().enumerate() {
             let quantizer: Quantizer = text.parse().expect("a quantizer");
             for product in [Product::Forward, Product::GradInput, Product::GradWeight] {
-                let ([a, b], [c, d]) = match product {
-                    Product::Forward => ([m, k], [n, k]),
-                    Product::GradInput => ([m, k], [k, n]),
-                    Product::GradWeight => ([k, m], [k, n]),
-                };
+                let [[a, b], [c, d]] = super::stored(product, [m, n, k]);
                 let (left, right) = (self.draw(a * b), self.draw(c * d));
                 let source = |matrix, seed| Source {
                     matrix,
@@ -154,6 +154,26 @@ impl<D: Quantize> Trial<'_, D> {
             let to = MatrixMut::with_stride(&mut out, rows, cols, 53);
             device.add_to_columns(Matrix::with_stride(&taken, rows, 7, 9), &columns, to);
             self.keep("some columns, added", &out);
+        }
+    }
+
+    /// Products in orders and accumulators of a recipe's own.
+    fn own_sums(&mut self, scale: usize) {
+        let (device, [m, n, k]) = (self.device, [9 * scale, 7, 40]);
+        let random = Philox::new(5, Stream::new("sums"));
+        for text in ["fma:bf16", "mul-add:e8m9@rtz", "blocked16:f16", "fma:bf16@sr8"] {
+            let sum: Sum = text.parse().expect("a sum");
+            for product in [Product::Forward, Product::GradInput, Product::GradWeight] {
+                let [[a, b], [c, d]] = super::stored(product, [m, n, k]);
+                let (left, right) = (self.draw(a * b), self.draw(c * d));
+                let (left, right) = (Matrix::new(&left, a, b), Matrix::new(&right, c, d));
+                for mode in [Mode::Overwrite, Mode::Accumulate] {
+                    let mut out = self.draw(m * (n + 3));
+                    let place = MatrixMut::with_stride(&mut out, m, n, n + 3);
+                    device.sums(sum, random, product, left, right, place, mode);
+                    self.keep(format!("sums {text} {product:?} {mode:?}"), &out);
+                }
+            }
         }
     }
 }

@@ -9,8 +9,9 @@ use exmy_train::train::trainer::Trainer;
 
 use super::{Output, bits};
 
-/// A model of each family, small and of ragged sizes: a preset and what is changed of it.
-pub const FAMILIES: [(&str, &str, &str); 4] = [
+/// A model of each family, small and of ragged sizes: a preset and what is changed of it. Together they have
+/// every choice that a decoder has and that another operation or another order of operations follows from.
+pub const FAMILIES: [(&str, &str, &str); 7] = [
     (
         "llama",
         "nano",
@@ -33,6 +34,28 @@ pub const FAMILIES: [(&str, &str, &str); 4] = [
         "proxy",
         "proxy",
         "[model]\nlayers = 2\nwidth = 64\nvalidation_rows = 96\n[train]\nbatch = 96",
+    ),
+    // Norms after what they norm, over all queries and all keys.
+    (
+        "olmo2",
+        "nano",
+        "[model]\nd_model = 48\nheads = 3\nkv_heads = 3\nhidden = 88\ncontext = 35\n\
+         norm_place = 'after'\nqk_norm = 'full'\n[train]\nbatch = 4\nz_loss = 1e-4",
+    ),
+    // Qwen2's biases, Qwen3's norms and heads, Llama 3.1's positions: pairs of all three kinds.
+    (
+        "qwen",
+        "nano",
+        "[model]\nd_model = 48\nheads = 4\nkv_heads = 2\nhead_dim = 20\nhidden = 72\ncontext = 39\n\
+         qk_norm = 'head'\nrope_scaling = 'llama3:8:1:4:64'\nbias = { qkv = true }\n[train]\nbatch = 4",
+    ),
+    // All its biases, the other GELU, a place to rest on, a head of its own; a layer of the other mixer.
+    (
+        "gpt2",
+        "gpt-nano",
+        "[model]\nd_model = 48\nheads = 3\nkv_heads = 3\nhidden = 152\ncontext = 41\nlayers = 3\n\
+         mlp = 'gelu-tanh'\nnorm_bias = true\nsink = true\ntied = false\nmixer = 'attention,gla'\n\
+         bias = { qkv = true, o = true, mlp = true }\n[model.gla]\nheads = 2\n[train]\nbatch = 4",
     ),
 ];
 

@@ -11,6 +11,7 @@ use exmy_cuda::{Device, compile};
 use exmy_lab::device::{Choice, Place};
 use exmy_train::nn::device::{Cpu, Device as _};
 use exmy_train::recipe::Recipe;
+use std::fs;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 
@@ -21,7 +22,8 @@ use std::sync::mpsc::channel;
     --device cuda:1\n  EXMY_CACHE=kernels exmy device --compile 9.0\n\n\
     --verify compares conversions, block formats and products, every operation of the layers at ragged \
     shapes, forward and backward, then ten steps of each family of models under twelve recipes and, with \
-    Hopper's tensor cores, five of theirs. It ends with 1 at the first bit that differs, and says where."
+    Hopper's tensor cores, five of theirs, last the files of whole runs, some of which go from one device to \
+    the other. It ends with 1 at the first bit that differs, and says where."
 )]
 pub(crate) struct Arguments {
     /// Compare a GPU with the CPU: a table, and 1 as the exit code if a bit differs
@@ -141,7 +143,39 @@ fn compare(device: &Device) -> Result<u8> {
     if !row("layers, forward and backward", "layers/*.cu", &expected, &found)? {
         return Ok(1);
     }
-    compare_runs(&cuda)
+    match compare_runs(&cuda)? {
+        0 => compare_files(&cuda),
+        differ => Ok(differ),
+    }
+}
+
+/// The files of whole runs, in a folder that is removed.
+fn compare_files(cuda: &Cuda) -> Result<u8> {
+    let folder = std::env::temp_dir().join(format!("exmy-verify-{}", std::process::id()));
+    fs::create_dir(&folder).map_err(|error| Error::io("create", &folder, error))?;
+    let mut shown = Ok(());
+    let compared = verify::files::compare(cuda, &folder, |run| {
+        let verify::files::Compared { name, files, bytes, first } = run;
+        let what = format!("a run's files, {name}");
+        let mut text = format!("{what:<60} {:<12} {files:>6} files {bytes:>12} bytes    ", "all");
+        text += &match first {
+            None => "equal\n".to_owned(),
+            Some(verify::files::Difference { file, at, lengths: [cpu, device] }) => {
+                let length = |length: &Option<usize>| {
+                    length.map_or("absent".to_owned(), |bytes| format!("of {bytes} bytes"))
+                };
+                let (cpu, device) = (length(cpu), length(device));
+                format!("DIFFER\nfirst: {file}, byte {at}; {cpu} on the CPU, {device} here\n")
+            }
+        };
+        if shown.is_ok() {
+            shown = show::result(&text);
+        }
+    });
+    // Whatever was found; a folder that stays is in the way of nothing.
+    let _ = fs::remove_dir_all(&folder);
+    let differs = compared?.iter().any(|run| run.first.is_some());
+    shown.map(|()| differs.into())
 }
 
 /// Ten steps of each family under each recipe. The processor's half is done by several threads meanwhile.

@@ -1,0 +1,167 @@
+//! The files of whole runs, compared byte by byte between devices.
+//!
+//! One run has all that a run can go through: parts of steps, probes, an evaluation in between, a change of
+//! the recipe at a step, a rollback, and memory of the recipes that a checkpoint keeps. It is trained on the
+//! CPU, on the device, and on both in turns: stopped on one and resumed on the other, before the rollback and
+//! after it. A last run branches off from it. Every file of each must be the CPU's, but for `timing.jsonl`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use exmy::error::{Error, Result};
+use exmy_train::nn::device::Cpu;
+use exmy_train::recipe::device::Quantize;
+use exmy_train::train::config::Config;
+use exmy_train::train::data::Dataset;
+use exmy_train::train::record::Metrics;
+use exmy_train::train::run::{Folder, Watch, claim, load_data, train_on};
+use exmy_train::train::start;
+
+use super::runs;
+
+/// What is changed of a family's configuration. The rule acts at step 8, on what it saw from step 4 on, and
+/// leads back to step 3.
+const CHANGES: &str = "[model]\nd_model = 32\nheads = 2\nkv_heads = 1\nhidden = 48\ncontext = 17\n\
+    [data]\nnoise = 0.1\n[train]\nsteps = 14\nz_loss = 1e-4\nbatch = 4\n\
+    [record]\neval_every = 5\ncheckpoint_every = 3\ncheckpoint_at = [6]\nkeep = 2\nprobe_every = 4\n\
+    probes = ['norms', 'rounding', 'kurtosis', 'rho_same', 'hot:4', 'attention', 'logits', 'activations', \
+    'lastbin.activations', 'products']\n\
+    [[at]]\nstep = 6\nthen = 'chon'\n\
+    [[when]]\nmetric = 'spikes'\nabove = -1.0\nfor = 2\nthen = '+out=bf16'\nrollback = true\ntimes = 1";
+
+/// The first byte at which a run's files differ.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// The file's path in the folder of the run.
+    pub file: String,
+    /// Which byte; the length of the shorter file, if that is all it lacks.
+    pub at: usize,
+    /// How long the file is of the CPU's run and of the device's; `None` where there is no such file.
+    pub lengths: [Option<usize>; 2],
+}
+
+/// A run, and how its files fared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Compared {
+    /// Where it was trained.
+    pub name: &'static str,
+    /// Files of the CPU's run.
+    pub files: usize,
+    /// Bytes of them.
+    pub bytes: usize,
+    /// The first difference.
+    pub first: Option<Difference>,
+}
+
+/// Files by their paths in a folder.
+type Files = BTreeMap<String, Vec<u8>>;
+
+/// Stops after a step.
+struct Until(u64);
+
+impl Watch for Until {
+    fn step(&mut self, metrics: &Metrics, _: u64) -> bool {
+        metrics.step < self.0
+    }
+
+    fn phase(&mut self, _: &str) {}
+}
+
+/// Trains the run in `folder` up to a step, or to its end.
+fn advance<D: Quantize>(device: &D, folder: &Folder, data: &Dataset, until: u64) -> Result<()> {
+    let claim = claim(folder)?.ok_or_else(|| Error::new("another process has the run"))?;
+    train_on(device, folder, data, &mut Until(until), Vec::new(), &claim).map(|_| ())
+}
+
+/// All files of a run but `timing.jsonl`.
+fn read(folder: &Path) -> Result<Files> {
+    let mut files = Files::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(place) = folders.pop() {
+        let entries = fs::read_dir(&place).map_err(|error| Error::io("read", &place, error))?;
+        for entry in entries {
+            let path = entry.map_err(|error| Error::io("read", &place, error))?.path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let name = path.strip_prefix(folder).unwrap_or(&path).to_string_lossy().into_owned();
+            if name != "timing.jsonl" {
+                let bytes = fs::read(&path).map_err(|error| Error::io("read", &path, error))?;
+                files.insert(name, bytes);
+            }
+        }
+    }
+    Ok(files)
+}
+
+fn difference(expected: &Files, found: &Files) -> Option<Difference> {
+    let names = expected.keys().chain(found.keys());
+    names.into_iter().find_map(|file| {
+        let both = [expected.get(file), found.get(file)];
+        let [a, b] = both.map(|bytes| bytes.map_or(&[][..], Vec::as_slice));
+        let at = a.iter().zip(b).position(|(a, b)| a != b);
+        let lengths = both.map(|bytes| bytes.map(Vec::len));
+        let at = at.or_else(|| (lengths[0] != lengths[1]).then(|| a.len().min(b.len())))?;
+        Some(Difference { file: file.clone(), at, lengths })
+    })
+}
+
+/// Trains in `folder`, which is to be empty, and compares; `seen` gets each run once it was compared.
+///
+/// # Errors
+/// If the device fails, or files cannot be read or written.
+pub fn compare<D: Quantize>(
+    device: &D,
+    folder: &Path,
+    mut seen: impl FnMut(&Compared),
+) -> Result<Vec<Compared>> {
+    let (cpu, end) = (Cpu::new(), u64::MAX);
+    let mut config = runs::config(runs::FAMILIES[0], "msamp-o1")?.overlaid(CHANGES)?;
+    let data = load_data(&mut config)?;
+    let run = |name: &str, config: &Config| -> Result<Folder> {
+        let run = Folder::new(folder.join(name));
+        run.create(config).map(|()| run)
+    };
+    let whole = run("cpu", &config)?;
+    advance(&cpu, &whole, &data, end)?;
+    let expected = read(whole.path())?;
+    let mut compared = Vec::new();
+    let mut keep = |name, expected: &Files, found: &Folder| -> Result<()> {
+        let bytes = expected.values().map(Vec::len).sum();
+        let first = difference(expected, &read(found.path())?);
+        let this = Compared { name, files: expected.len(), bytes, first };
+        seen(&this);
+        compared.push(this);
+        Ok(())
+    };
+
+    let other = run("device", &config)?;
+    advance(device, &other, &data, end)?;
+    keep("on the device", &expected, &other)?;
+
+    let turns = run("cpu-first", &config)?;
+    advance(&cpu, &turns, &data, 5)?;
+    advance(device, &turns, &data, 10)?;
+    advance(&cpu, &turns, &data, end)?;
+    keep("on the CPU, the device, the CPU", &expected, &turns)?;
+
+    let turns = run("device-first", &config)?;
+    advance(device, &turns, &data, 5)?;
+    advance(&cpu, &turns, &data, 10)?;
+    advance(device, &turns, &data, end)?;
+    keep("on the device, the CPU, the device", &expected, &turns)?;
+
+    let changes = ["recipe=nv-nvfp4", "when=[]", "record.probes=['sharpness']"];
+    let branch = start::branch(&whole, 6)?;
+    let mut config = changes.iter().try_fold(branch, |config, key| config.with_setting(key))?;
+    start::settle(&mut config)?;
+    let branch = run("branch-cpu", &config)?;
+    advance(&cpu, &branch, &data, end)?;
+    let expected = read(branch.path())?;
+    let branch = run("branch-device", &config)?;
+    advance(device, &branch, &data, end)?;
+    keep("a branch, on the device", &expected, &branch)?;
+    Ok(compared)
+}
