@@ -7,10 +7,12 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use exmy::parallel::with_threads;
 use exmy_train::train::config::Config;
 use exmy_train::train::config::{EVALUATED_ROWS, EVALUATED_WINDOWS};
+use exmy_train::train::data::Dataset;
 use exmy_train::train::preset::preset;
 use exmy_train::train::profile::{Paper, Profile};
 use exmy_train::train::record::Metrics;
 use exmy_train::train::run::{Folder, Watch, load_data, train};
+use exmy_train::train::trainer::Trainer;
 
 /// The system's allocator, which knows how much is held, and the most that was.
 struct Counted;
@@ -75,6 +77,33 @@ fn ratio(mut config: Config, recipe: &str) -> f64 {
     (MOST.load(Relaxed) - before) as f64 / paper.total() as f64
 }
 
+/// What a step holds, and what an evaluation that takes its place.
+fn holds(config: &Config, data: &Dataset) -> [usize; 2] {
+    let mut trainer = Trainer::new(config, data).unwrap();
+    let before = HELD.load(Relaxed);
+    trainer.step(None);
+    let step = HELD.load(Relaxed) - before;
+    trainer.validation_loss();
+    [step, HELD.load(Relaxed) - before]
+}
+
+/// Norms that come after what they norm: as many more bytes are held as on paper.
+fn norms_after() {
+    let mut config = preset("nano").unwrap();
+    config.record.eval_windows = EVALUATED_WINDOWS;
+    let data = load_data(&mut config).unwrap();
+    let after = config.with_setting("model.norm_place=after").unwrap();
+    // Threads keep some memory from their first work on.
+    holds(&config, &data);
+    let ([step, evaluation], paper) = (holds(&config, &data), Paper::of_run(&config));
+    let ([step_after, evaluation_after], more) = (holds(&after, &data), Paper::of_run(&after));
+    let more = [more.activations - paper.activations, more.evaluation - paper.evaluation];
+    // Two matrices of 64 columns: in two layers of 8 sequences, in one of all that are evaluated at once.
+    let rows = [2 * 8, EVALUATED_WINDOWS].map(|sequences| 64 * sequences as u64);
+    assert_eq!(more, rows.map(|rows| 4 * 2 * 64 * rows));
+    assert_eq!([step_after - step, evaluation_after - evaluation].map(|bytes| bytes as u64), more);
+}
+
 /// One test, as what one counts another must not add to.
 #[test]
 fn runs_hold_at_most_twice_what_they_need_on_paper() {
@@ -126,4 +155,5 @@ fn runs_hold_at_most_twice_what_they_need_on_paper() {
         assert!(ratio <= 2.0, "long rows: {ratio:.2}");
     };
     with_threads(2, all).unwrap();
+    with_threads(1, norms_after).unwrap();
 }

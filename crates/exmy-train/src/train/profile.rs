@@ -11,7 +11,7 @@ use std::fmt;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use crate::nn::decoder::{Mixer, Norm, QkNorm};
+use crate::nn::decoder::{Mixer, Norm, NormPlace, QkNorm};
 use crate::nn::model;
 use crate::nn::proxy::Activation;
 use crate::nn::stopwatch::{Laps, Part, measure};
@@ -62,7 +62,7 @@ impl Profile {
 ///
 /// Activations are counted for each token of a step.
 /// * Of each block: the stream before both norms, the norms' outputs and statistics, the
-///   pre-activations and the activations of the MLP.
+///   pre-activations and the activations of the MLP; what norms read that come after what they norm.
 /// * Of softmax attention: q|k|v, queries and keys before norms of their own, the logarithm of the
 ///   sum of each row, the output.
 /// * Of gated linear attention: all its projections, the gate's logits and decays, what the
@@ -114,7 +114,9 @@ impl Paper {
                             + model.gla.heads
                     }
                 };
-                let block = 4 * d + 2 * statistics + model.mlp_outputs() + model.hidden;
+                // What norms read, where that is not the stream.
+                let inner = if model.norm_place == NormPlace::After { 2 * d } else { 0 };
+                let block = 4 * d + inner + 2 * statistics + model.mlp_outputs() + model.hidden;
                 let blocks = (0..model.layers).map(|layer| mixer(layer) + block);
                 (blocks.collect(), 2 * d + statistics + model.vocab + 2)
             }
