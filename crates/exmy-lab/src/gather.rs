@@ -2,6 +2,7 @@
 
 use crate::runner::{Entry, Manifest, differ, find_run};
 use crate::store::probes_cut_short;
+use crate::timing::{self, Time};
 use exmy::error::{Error, Result};
 use exmy::safetensors::whole;
 use exmy::shown::printable_path;
@@ -111,6 +112,11 @@ impl RecordedRun {
     /// up to its newest checkpoint.
     pub fn missing(&self) -> Option<String> {
         damage(&self.folder, &self.config).unwrap_or_else(|error| Some(first_line(&error)))
+    }
+
+    /// How long it was trained.
+    pub fn time(&self) -> Time {
+        timing::of(&self.folder, timing::tokens_per_step(&self.config))
     }
 
     /// What its probes measured so far.

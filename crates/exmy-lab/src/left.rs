@@ -7,7 +7,6 @@
 
 use crate::estimate::kind;
 use crate::gather::{RecordedRun, State};
-use crate::provenance::seconds;
 use crate::statistics::mean;
 use exmy_train::train::run::Folder;
 use std::collections::HashMap;
@@ -130,7 +129,7 @@ impl Looks {
     fn recorded(&mut self, run: &RecordedRun) -> Option<f64> {
         run.summary.as_ref()?;
         let read = || {
-            let seconds = seconds(std::iter::once(run.folder.clone()));
+            let seconds = run.time().seconds;
             (seconds > 0.0 && step(run) > 0).then(|| seconds / step(run) as f64)
         };
         *self.recorded.entry(run.folder.path().to_owned()).or_insert_with(read)

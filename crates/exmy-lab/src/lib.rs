@@ -69,6 +69,8 @@ pub mod sweep;
 pub mod table;
 #[doc(hidden)]
 pub mod test_result;
+#[doc(hidden)]
+pub mod timing;
 #[cfg(feature = "tokenizers")]
 pub mod tokenizer;
 #[doc(hidden)]

@@ -7,9 +7,10 @@ use crate::gather::{RecordedRun, quantities, states};
 use crate::left::Left;
 use crate::page::{Download, Page};
 use crate::plot::{Axis, Figure};
-use crate::provenance::{Provenance, seconds};
+use crate::provenance::Provenance;
 use crate::runner::{self, Kind, Manifest, differ};
 use crate::table;
+use crate::timing::{Time, tokens_per_step};
 use answer::Gap;
 use chosen::{Chosen, MOST};
 use condition::{Condition, conditions};
@@ -150,7 +151,7 @@ fn draw(
     let shared = shared(&drawn).filter(|_| alone);
     let under = shared.into_iter().chain(band).chain(remarks.iter().cloned());
     let figure = figure.subtitle(under.collect::<Vec<_>>().join("; "));
-    let tokens = |run: &&RecordedRun| (run.config.train.batch * run.config.model.context()) as u64;
+    let tokens = |run: &&RecordedRun| tokens_per_step(&run.config);
     let figure = match drawn.first() {
         Some(first) if !differ(drawn.iter().map(tokens)) => figure.tokens(tokens(first)),
         _ => figure,
@@ -307,9 +308,7 @@ fn results(
             0 => String::new(),
             _ => format!(" of {}", one.runs[0].config.train.steps),
         };
-        let tokens: u64 =
-            one.runs.iter().map(|run| run.metrics.last().map_or(0, |line| line.tokens)).sum();
-        let time = seconds(one.runs.iter().map(|run| run.folder.clone()));
+        let time: Time = one.runs.iter().map(|run| run.time()).sum();
         let interval = gap.as_ref().and_then(|gap| gap.interval);
         let cells = [
             one.name.clone(),
@@ -320,7 +319,7 @@ fn results(
             of(row.train_loss),
             row.runs.to_string(),
             steps + &of_all,
-            if time > 0.0 { format!("{:.0}", tokens as f64 / time) } else { "-".into() },
+            time.speed().map_or_else(|| "-".into(), |speed| format!("{speed:.0}")),
             time_left(one).unwrap_or_else(|| "-".into()),
             state(row),
         ];
@@ -491,7 +490,7 @@ pub fn page(
     let made = format!(
         "{} runs, {} of training steps added up over threads, wherever they were trained.",
         runs.len(),
-        duration(seconds(runs.iter().map(|run| run.folder.clone())))
+        duration(runs.iter().map(RecordedRun::time).sum::<Time>().seconds)
     );
     provenance.section(&mut page, "", &[made]);
     Ok(page)

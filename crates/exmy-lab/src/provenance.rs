@@ -1,8 +1,6 @@
 //! How a page was made: what of it is not the same on every machine.
 
 use crate::page::Page;
-use exmy::safetensors::given;
-use exmy_train::train::run::Folder;
 
 /// Where and how a page was made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,23 +20,4 @@ impl Provenance {
         made.iter().for_each(|made| page.text(made));
         page.folded("the command", &self.command);
     }
-}
-
-/// Seconds of training in the records of some runs, over all their processes.
-pub fn seconds(runs: impl Iterator<Item = Folder>) -> f64 {
-    let of_run = |run: Folder| -> f64 {
-        let text = given::lines(&run.timing_file()).unwrap_or_default();
-        // Seconds count from the beginning of each process.
-        let (mut total, mut last) = (0.0, 0.0);
-        for line in text.split(|&byte| byte == b'\n') {
-            let value: Option<serde_json::Value> = serde_json::from_slice(line).ok();
-            let now = value.and_then(|value| value["train_seconds"].as_f64()).unwrap_or(last);
-            if now < last {
-                total += last;
-            }
-            last = now;
-        }
-        total + last
-    };
-    runs.map(of_run).sum()
 }

@@ -19,12 +19,12 @@ use crate::finding::{Figure, Findings, Part, Table, Verdict};
 use crate::listing;
 use crate::page::Page;
 pub use crate::provenance::Provenance;
-use crate::provenance::seconds;
 use crate::run_config::{RunConfig, Setting};
 pub use crate::runner::Page as Shown;
 use crate::runner::{Kind, Manifest};
 use crate::scale::Scale;
 use crate::store::{Store, distinct};
+use crate::timing;
 use exmy::error::{Error, Result};
 use exmy::safetensors::given;
 use exmy::safetensors::whole::{self, WholeFile};
@@ -332,13 +332,16 @@ pub fn make(
     let mut made = Vec::new();
     if !runs.is_empty() {
         let flops: f64 = runs.iter().map(RunConfig::flops).sum();
-        let folders = runs.iter().map(|run| store.folder(&run.name()));
+        let time = |run: &RunConfig| {
+            timing::of(&store.folder(&run.name()), timing::tokens_per_step(&run.config))
+        };
+        let time: timing::Time = runs.iter().map(time).sum();
         made.push(format!(
             "{} runs on {}, {} of training, {} of training steps added up over threads.",
             runs.len(),
             setting.source(),
             operations(flops),
-            duration(seconds(folders))
+            duration(time.seconds)
         ));
     }
     provenance.section(&mut page, &format!(", scale {}", setting.scale), &made);

@@ -19,7 +19,6 @@ mod measure;
 mod overview;
 mod page;
 mod plot;
-mod provenance;
 #[cfg(feature = "tokenizers")]
 mod published;
 mod run_config;
@@ -34,6 +33,7 @@ mod studies;
 mod sweep;
 mod table;
 mod test_result;
+mod timing;
 #[cfg(feature = "tokenizers")]
 mod tokenizer;
 mod turns;

@@ -6,8 +6,8 @@ use crate::measure::Results;
 use crate::series::spread;
 use crate::store::Trained;
 use crate::table::number;
+use crate::timing;
 use exmy::error::{Error, Result};
-use exmy::safetensors::given;
 use exmy_train::recipe::{Linear, Plan};
 use exmy_train::train::preset::preset;
 
@@ -37,13 +37,11 @@ pub fn overhead(model: &str, percent: u32) -> Result<(f64, f64)> {
     Ok((plan.patched(0) * 3.0 * all as f64 / forward as f64, expected / forward as f64))
 }
 
-fn seconds(run: &Trained) -> Result<f64> {
-    let path = run.folder.timing_file();
-    let text = given::lines(&path).map_err(|error| Error::io("read", &path, error))?;
-    let last = text.trim_ascii_end().rsplit(|&byte| byte == b'\n').next().unwrap_or_default();
-    let value: serde_json::Value = serde_json::from_slice(last).unwrap_or_default();
-    let steps = run.metrics.iter().filter(|line| line.step > 0).count();
-    Ok(value["train_seconds"].as_f64().unwrap_or(f64::NAN) / steps.max(1) as f64)
+/// Seconds of a step.
+fn seconds(run: &Trained) -> f64 {
+    let of_step = run.summary.tokens / run.summary.steps.max(1);
+    let time = timing::of(&run.folder, of_step);
+    time.seconds / (time.tokens / of_step as f64).round()
 }
 
 pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
@@ -74,8 +72,8 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
         let (mut ratios, mut own) = (Vec::new(), Vec::new());
         let base = results.picked(&[RECIPES[0]])?;
         for ((_, run), (_, base)) in results.picked(&[recipe])?.iter().zip(&base) {
-            ratios.push(seconds(run)? / seconds(base)?);
-            own.push(1000.0 * seconds(run)?);
+            ratios.push(seconds(run) / seconds(base));
+            own.push(1000.0 * seconds(run));
         }
         times.row([recipe.to_owned(), spread(&ratios), spread(&own)]);
     }
