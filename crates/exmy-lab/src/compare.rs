@@ -8,8 +8,7 @@
 //! two records differ is where something else was computed. It is step 0 or 1 where recipe or weights differ,
 //! a later one where a rule or a branch changed something.
 
-use crate::gather::{NamedRun, damage};
-use crate::inventory::recent_loss;
+use crate::gather::{self, NamedRun, damage, validated};
 use crate::keys::{Keys, keys, repeats};
 use crate::runner::differ;
 use crate::table::gap_percent;
@@ -133,12 +132,6 @@ pub fn records(first: &[Metrics], other: &[Metrics]) -> Records {
     }
 }
 
-/// The validation losses of a run by step.
-#[doc(hidden)]
-pub fn validated(lines: &[Metrics]) -> BTreeMap<u64, f64> {
-    lines.iter().filter_map(|line| Some((line.step, line.val_loss?))).collect()
-}
-
 /// The gap of a run to the first one, and the step at which it was measured.
 pub fn gap(first: &BTreeMap<u64, f64>, other: &BTreeMap<u64, f64>) -> Option<(f64, u64)> {
     let (step, loss) = other.iter().rev().find(|(step, _)| first.contains_key(step))?;
@@ -177,6 +170,7 @@ pub fn compare(runs: &[NamedRun]) -> (Comparison, Vec<Error>) {
 /// What is held of a run that others are compared with.
 struct Base {
     lines: Vec<Metrics>,
+    summary: Option<Summary>,
     /// Validation losses by step, and their unit.
     losses: BTreeMap<u64, f64>,
     unit: &'static str,
@@ -184,19 +178,18 @@ struct Base {
 
 impl Base {
     fn of(run: &NamedRun) -> Result<Self> {
-        let lines = run.folder.metrics()?;
-        Ok(Self { losses: validated(&lines), unit: run.config.model.loss_unit(), lines })
+        let (lines, summary) = (run.folder.metrics()?, run.folder.summary()?);
+        let (losses, unit) = (validated(summary.as_ref(), &lines), run.config.model.loss_unit());
+        Ok(Self { lines, summary, losses, unit })
     }
 }
 
 /// A run compared with another one.
 fn of_run(run: &NamedRun, base: Option<(&NamedRun, &Base)>) -> Result<Compared> {
-    let (own, summary) = (Base::of(run)?, run.folder.summary()?);
-    let Base { lines, losses, unit } = &own;
+    let Base { lines, summary, losses, unit } = &Base::of(run)?;
     // Losses of different kinds have no gap.
     let gap = base.filter(|(_, of)| of.unit == *unit).and_then(|(_, of)| gap(&of.losses, losses));
-    let of = |value: fn(&Summary) -> Option<f64>| summary.as_ref().map(value);
-    let last = || losses.last_key_value().map(|(_, loss)| *loss);
+    let [train_loss, val_loss] = gather::losses(summary.as_ref(), lines);
     Ok(Compared {
         name: run.name.clone(),
         path: run.folder.path().to_owned(),
@@ -206,8 +199,8 @@ fn of_run(run: &NamedRun, base: Option<(&NamedRun, &Base)>) -> Result<Compared> 
         diverged_at: summary.as_ref().and_then(|summary| summary.diverged_at),
         step: lines.last().map_or(0, |line| line.step),
         steps: run.config.train.steps,
-        train_loss: of(|summary| summary.train_loss).unwrap_or_else(|| recent_loss(lines)),
-        val_loss: of(|summary| summary.val_loss).unwrap_or_else(last),
+        train_loss,
+        val_loss,
         compared_with: base.map(|(other, _)| other.folder.path().to_owned()),
         other_seed: base.is_some_and(|(other, _)| other.config.seed != run.config.seed),
         gap_percent: gap.map(|(percent, _)| percent),

@@ -1,6 +1,8 @@
 //! Run folders wherever they lie: below an output folder, a sweep, a study, or named one by one.
 
-use crate::runner::{Entry, Manifest, differ, find_run};
+use crate::inventory::recent_loss;
+use crate::keys::{comparable, repeats};
+use crate::runner::{Entry, Manifest, find_run};
 use crate::store::probes_cut_short;
 use crate::timing::{self, Time};
 use exmy::error::{Error, Result};
@@ -10,9 +12,14 @@ use exmy_train::train::config::Config;
 use exmy_train::train::probe::{self, Line};
 use exmy_train::train::record::Metrics;
 use exmy_train::train::run::{self, Folder, Summary, intact};
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+
+mod names;
+
+#[doc(hidden)]
+pub use names::{Names, names};
 
 /// Folders below a named one that are looked into.
 const DEPTH: usize = 4;
@@ -20,7 +27,7 @@ const DEPTH: usize = 4;
 /// A run as its files show it, complete or not.
 #[derive(Clone, Debug)]
 pub struct RecordedRun {
-    /// What distinguishes it from the others: recipe, rate and seed as far as they differ, else its path.
+    /// What distinguishes it from the others ([`names`]).
     pub name: String,
     /// The same without the seed.
     pub condition: String,
@@ -41,6 +48,8 @@ pub enum State {
     Complete,
     /// It ended because it diverged.
     Diverged,
+    /// It has its result, and its records are not what was written.
+    Damaged,
     /// A process works on it.
     AtWork,
     /// It has no record yet, and a process works on a run of the same folder.
@@ -50,11 +59,19 @@ pub enum State {
 }
 
 impl State {
+    /// The same of a run of which it is known whether something is wrong with its records.
+    #[must_use]
+    pub fn checked(self, is_damaged: bool) -> Self {
+        let is_over = matches!(self, Self::Complete | Self::Diverged);
+        if is_over && is_damaged { Self::Damaged } else { self }
+    }
+
     /// The word for it.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Complete => "complete",
             Self::Diverged => "diverged",
+            Self::Damaged => "damaged",
             Self::AtWork => "at work",
             Self::Waiting => "waiting",
             Self::Stopped => "stopped",
@@ -112,6 +129,32 @@ impl RecordedRun {
     /// up to its newest checkpoint.
     pub fn missing(&self) -> Option<String> {
         damage(&self.folder, &self.config).unwrap_or_else(|error| Some(first_line(&error)))
+    }
+
+    /// The step at which it diverged.
+    pub fn diverged_at(&self) -> Option<u64> {
+        self.summary.as_ref()?.diverged_at
+    }
+
+    /// Its training and validation loss: of the result, else so far. What diverged has none, and no number
+    /// that looks like one.
+    pub fn losses(&self) -> [Option<f64>; 2] {
+        losses(self.summary.as_ref(), &self.metrics)
+    }
+
+    /// Its validation losses by step ([`validated`]).
+    pub fn validated(&self) -> BTreeMap<u64, f64> {
+        validated(self.summary.as_ref(), &self.metrics)
+    }
+
+    /// The one of some runs that it is compared with: of the recipe of the first with the same conditions, and
+    /// of the same seed. Of the first recipe itself it is none.
+    pub fn base<'a>(&self, runs: &'a [Self]) -> Option<&'a Self> {
+        let mut alike = runs.iter().filter(|of| comparable(&of.config, &self.config)).peekable();
+        let first = &alike.peek()?.config;
+        let is_base = |of: &Config| repeats(of, first) && of.seed == self.config.seed;
+        let base = alike.find(|of| is_base(&of.config))?;
+        (!repeats(&self.config, first)).then_some(base)
     }
 
     /// How long it was trained.
@@ -174,6 +217,23 @@ impl RecordedRun {
         let lines = lines.iter().filter(|line| line.probe == probe);
         Ok(lines.filter_map(|line| Some((line.step as f64, value(line)?))).collect())
     }
+}
+
+/// Training and validation loss by a result, else by the last of some lines.
+pub(crate) fn losses(summary: Option<&Summary>, lines: &[Metrics]) -> [Option<f64>; 2] {
+    match summary {
+        Some(summary) if summary.diverged_at.is_some() => [None; 2],
+        Some(summary) => [summary.train_loss, summary.val_loss],
+        None => [recent_loss(lines), lines.iter().rev().find_map(|line| line.val_loss)],
+    }
+}
+
+/// Validation losses by step. Before the first step they say nothing of a format, and what diverged has none
+/// that is to be compared.
+pub(crate) fn validated(summary: Option<&Summary>, lines: &[Metrics]) -> BTreeMap<u64, f64> {
+    let has_end = summary.is_some_and(|summary| summary.diverged_at.is_some());
+    let lines = lines.iter().filter(|line| line.step > 0 && !has_end);
+    lines.filter_map(|line| Some((line.step, line.val_loss?))).collect()
 }
 
 /// What is wrong with the records of a run, if something is.
@@ -249,38 +309,6 @@ struct Found {
 fn hash_of(path: &Path) -> Option<&str> {
     let hash = path.file_name()?.to_str()?.rsplit_once('-')?.1;
     (hash.len() == 16 && hash.bytes().all(|byte| byte.is_ascii_hexdigit())).then_some(hash)
-}
-
-/// What runs are called.
-#[doc(hidden)]
-#[derive(Clone, Debug)]
-pub struct Names {
-    /// Each differs from all others.
-    pub runs: Vec<String>,
-    /// Without the seeds.
-    pub conditions: Vec<String>,
-}
-
-/// Names that distinguish runs, from what of recipe, rate and seed differs, or else their paths.
-#[doc(hidden)]
-pub fn names(found: &[(PathBuf, Config)]) -> Names {
-    let of = |part: fn(&Config) -> String| differ(found.iter().map(|(_, config)| part(config)));
-    let lr = |config: &Config| format!("{:e}", config.train.lr);
-    let (rates, seeds) = (of(lr), of(|config| config.seed.to_string()));
-    let rate = |config: &Config| if rates { format!(" lr {}", lr(config)) } else { String::new() };
-    let condition = |(_, config): &(_, Config)| format!("{}{}", config.recipe, rate(config));
-    let conditions: Vec<String> = found.iter().map(condition).collect();
-    let with_seed = |(condition, (_, config)): (&String, &(_, Config))| match seeds {
-        true => format!("{condition} seed {}", config.seed),
-        false => condition.clone(),
-    };
-    let runs: Vec<String> = conditions.iter().zip(found).map(with_seed).collect();
-    let different: HashSet<&String> = runs.iter().collect();
-    if different.len() == runs.len() {
-        return Names { runs, conditions };
-    }
-    let paths: Vec<String> = found.iter().map(|(path, _)| printable_path(path)).collect();
-    Names { runs: paths.clone(), conditions: paths }
 }
 
 /// The folders of the runs at and below some paths, each once.

@@ -3,7 +3,7 @@
 //! Folders hold thousands of runs, and a record millions of lines. So the records of one run are held at a
 //! time, while they are compared with what was written.
 
-use crate::gather::{State, damage, first_line, run_folders, states_of};
+use crate::gather::{damage, first_line, losses, run_folders, states_of};
 use exmy::error::{Error, Result};
 use exmy::shown::printable_path;
 use exmy_train::train::record::{Metrics, last_metrics};
@@ -71,10 +71,7 @@ fn listed(folder: &Folder, name: String) -> Result<(Listed, Option<Summary>)> {
     let (config, summary) = (folder.config()?, folder.summary()?);
     let path = folder.metrics_file();
     let lines = if path.exists() { last_metrics(&path)? } else { Vec::new() };
-    let (loss, val_loss) = match &summary {
-        Some(summary) => (summary.train_loss, summary.val_loss),
-        None => (recent_loss(&lines), lines.iter().rev().find_map(|line| line.val_loss)),
-    };
+    let [loss, val_loss] = losses(summary.as_ref(), &lines);
     let listed = Listed {
         name,
         path: folder.path().to_owned(),
@@ -133,11 +130,7 @@ pub fn list(path: &Path) -> Result<(Vec<Listed>, Vec<Error>)> {
     let known: Vec<_> =
         ends.iter().map(|(folder, summary, has)| (folder, summary.as_ref(), *has)).collect();
     for (run, state) in runs.iter_mut().zip(states_of(&known)) {
-        run.state = state.word();
-        // What diverged has no loss, and no number that looks like one.
-        if state == State::Diverged {
-            (run.loss, run.val_loss) = (None, None);
-        }
+        run.state = state.checked(run.damage.is_some()).word();
     }
     without_hash(&mut runs);
     Ok((runs, broken))

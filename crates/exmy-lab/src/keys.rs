@@ -1,4 +1,5 @@
-//! What configurations have in common: their keys and values, and whether only the seed differs.
+//! What configurations have in common: their keys and values, whether only the seed differs, and whether what
+//! came of them is to be compared.
 
 use exmy_train::train::config::Config;
 use std::collections::BTreeMap;
@@ -26,4 +27,11 @@ pub(crate) fn keys(config: &Config) -> Keys {
 /// Whether a run repeats another with another seed; they may measure different things.
 pub(crate) fn repeats(one: &Config, other: &Config) -> bool {
     Config { seed: other.seed, record: other.record.clone(), ..one.clone() } == *other
+}
+
+/// Whether runs differ in recipe and seed alone, so that a difference of losses is one of formats; they may
+/// measure different things.
+pub(crate) fn comparable(one: &Config, other: &Config) -> bool {
+    let Config { version, recipe, at, when, .. } = other.clone();
+    repeats(&Config { version, recipe, at, when, ..one.clone() }, other)
 }

@@ -219,14 +219,15 @@ fn unknown(name: &str, runs: &[RecordedRun], recorded: &[BTreeSet<String>]) -> R
 /// Each run as a row.
 fn table_of_runs(runs: &[RecordedRun]) -> Table {
     let mut table = Table::new(
-        "each run; train loss is the mean of the last tenth of the steps",
+        "each run; train loss is the mean of the last tenth of the steps; before the end that of the last 20 \
+         steps, and val loss the last one",
         &["run", "recipe", "lr", "seed", "steps", "train loss", "val loss", "state"],
     );
     for (run, state) in runs.iter().zip(states(runs)) {
         let of = |x: Option<f64>| x.map_or_else(|| "-".to_owned(), |x| format!("{x:.4}"));
-        let summary = run.summary.as_ref();
         let steps = run.metrics.last().map_or(0, |line| line.step);
-        let reason = summary.and_then(|summary| summary.reason.clone());
+        let reason = run.summary.as_ref().and_then(|summary| summary.reason.clone());
+        let [train_loss, val_loss] = run.losses();
         let state = match reason {
             Some(reason) => format!("{}: {reason}", state.word()),
             None => state.word().to_owned(),
@@ -237,8 +238,8 @@ fn table_of_runs(runs: &[RecordedRun]) -> Table {
             format!("{:e}", run.config.train.lr),
             run.config.seed.to_string(),
             format!("{steps} of {}", run.config.train.steps),
-            of(summary.and_then(|summary| summary.train_loss)),
-            of(summary.and_then(|summary| summary.val_loss)),
+            of(train_loss),
+            of(val_loss),
             state,
         ]);
     }
@@ -291,11 +292,16 @@ fn results(
         true => "; time left: of all runs of the row, one after the other",
         false => "",
     };
+    let open = |row: &table::Row| row.unfinished == row.runs;
+    let of_open = match rows.iter().any(open) {
+        true => "; losses of a row without a complete run: so far",
+        false => "",
+    };
     let caption = format!(
         "losses in {unit}; gap: how far the validation loss is above that of the recipe that is compared \
          with, seed by seed, at the last step at which all these runs have one; deviation: standard \
          deviation of the validation loss over seeds; tokens/s: of training steps, on the machine that \
-         trained them{of_left}"
+         trained them{of_left}{of_open}"
     );
     let heads_shown: Vec<&str> = heads.iter().filter(|head| head.1).map(|head| head.0).collect();
     let mut table = Table::new(caption, &heads_shown);
@@ -308,15 +314,19 @@ fn results(
             0 => String::new(),
             _ => format!(" of {}", one.runs[0].config.train.steps),
         };
+        let [train_loss, val_loss] = match open(row) {
+            true => one.losses(),
+            false => [row.train_loss, row.val_loss],
+        };
         let time: Time = one.runs.iter().map(|run| run.time()).sum();
         let interval = gap.as_ref().and_then(|gap| gap.interval);
         let cells = [
             one.name.clone(),
             gap.as_ref().map_or_else(|| "-".into(), |gap| format!("{:+.2}", gap.percent)),
             interval.map_or_else(|| "-".into(), |i| format!("{:+.2} to {:+.2}", i.low, i.high)),
-            of(row.val_loss),
+            of(val_loss),
             of(row.spread),
-            of(row.train_loss),
+            of(train_loss),
             row.runs.to_string(),
             steps + &of_all,
             time.speed().map_or_else(|| "-".into(), |speed| format!("{speed:.0}")),

@@ -7,6 +7,8 @@ use crate::gather::RecordedRun;
 use crate::left::Left;
 use crate::statistics::{Interval, mean, mean_interval};
 use crate::table::{self, gap_percent};
+use exmy_train::train::run::is_at_work;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// How far a condition is from the one it is compared with, in per cent of the validation loss: the mean over
@@ -23,26 +25,17 @@ pub struct Gap {
     pub at: Option<(u64, u64)>,
 }
 
-/// The validation losses of a run by step; before the first step nothing is known of a format.
-fn validated(run: &RecordedRun) -> BTreeMap<u64, f64> {
-    let lines = run.metrics.iter().filter(|line| line.step > 0);
-    lines.filter_map(|line| Some((line.step, line.val_loss?))).collect()
-}
-
 impl Gap {
-    /// That of one of several conditions. A seed that diverged does not count where another did not.
+    /// That of one of several conditions. What diverged has no gap, and nothing has one to it.
     pub fn of(one: &Condition<'_>, all: &[Condition<'_>]) -> Option<Self> {
         let base = &all[one.base?];
         let pairs = one.runs.iter().filter_map(|run| {
             let other = base.runs.iter().find(|other| other.config.seed == run.config.seed)?;
-            Some([*run, *other])
+            let is_over = [run, other].iter().any(|run| run.diverged_at().is_some());
+            (!is_over).then_some([*run, *other])
         });
         let pairs: Vec<[&RecordedRun; 2]> = pairs.collect();
-        let diverged =
-            |run: &&RecordedRun| run.summary.as_ref().is_some_and(|s| s.diverged_at.is_some());
-        let some_did_not = pairs.iter().any(|pair| !pair.iter().any(diverged));
-        let counts = |pair: &&[&RecordedRun; 2]| !some_did_not || !pair.iter().any(diverged);
-        let losses = pairs.iter().filter(counts).map(|pair| pair.map(validated));
+        let losses = pairs.iter().map(|pair| pair.map(RecordedRun::validated));
         let losses: Vec<[BTreeMap<u64, f64>; 2]> =
             losses.filter(|[own, other]| own.keys().any(|step| other.contains_key(step))).collect();
         let in_all = |step: &u64| losses.iter().flatten().all(|known| known.contains_key(step));
@@ -114,7 +107,38 @@ pub fn answer(
         }
     }
     said.extend(diverged(all, rows));
+    said.extend(so_far(all, rows, gaps, unit));
+    let mut runs = all.iter().flat_map(|one| &one.runs);
+    if unfinished > 0 && !runs.any(|run| is_at_work(&run.folder)) {
+        said.push("Nobody is at work on what is not complete.".into());
+    }
     said
+}
+
+/// How far those have come of which no gap is known, and that are not compared with.
+fn so_far(
+    all: &[Condition<'_>],
+    rows: &[table::Row],
+    gaps: &[Option<Gap>],
+    unit: &str,
+) -> Option<String> {
+    let of = |(i, one): (usize, &Condition<'_>)| {
+        let is_compared =
+            |(other, gap): (&Condition<'_>, &Option<Gap>)| gap.is_some() && other.base == Some(i);
+        let is_said = gaps[i].is_some() || all.iter().zip(gaps).any(is_compared);
+        if rows[i].unfinished < rows[i].runs || is_said {
+            return None;
+        }
+        let step = one.runs.iter().filter_map(|run| Some(run.metrics.last()?.step)).min()?;
+        let loss = one.losses()[0]?;
+        let of = one.runs[0].config.train.steps;
+        Some(format!("{} has come to step {step} of {of} with {loss:.4}", one.name))
+    };
+    let mut words: Vec<String> = all.iter().enumerate().filter_map(of).collect();
+    let more = words.len().saturating_sub(MOST);
+    words.truncate(MOST);
+    words.extend((more > 0).then(|| format!("{more} more as the table says")));
+    (!words.is_empty()).then(|| format!("Training losses so far, in {unit}: {}.", list(&words)))
 }
 
 /// What is said of one condition without another.
@@ -140,15 +164,16 @@ fn compared(
         .filter_map(|&i| Some((&*all[i].name, gaps[i].as_ref()?)))
         .collect();
     known.sort_by(|a, b| b.1.percent.total_cmp(&a.1.percent));
-    let mut steps: Vec<Option<(u64, u64)>> = known.iter().map(|(_, gap)| gap.at).collect();
-    steps.sort_unstable();
-    steps.dedup();
+    let mut alike: Vec<_> = known.iter().map(|(_, gap)| (gap.at, Reverse(gap.seeds))).collect();
+    alike.sort_unstable();
+    alike.dedup();
     let mut said: Vec<String> = Vec::new();
-    for at in steps {
-        let known: Vec<_> = known.iter().copied().filter(|(_, gap)| gap.at == at).collect();
-        said.extend(at_step(&base.name, at, &known));
+    for (at, Reverse(seeds)) in alike {
+        let is_alike = |(_, gap): &&(&str, &Gap)| gap.at == at && gap.seeds == seeds;
+        let known: Vec<_> = known.iter().filter(is_alike).copied().collect();
+        said.extend(at_step(&base.name, at, seeds, &known));
     }
-    if known.iter().map(|(_, gap)| gap.seeds).min() == Some(1) {
+    if known.iter().any(|(_, gap)| gap.seeds == 1) {
         said.push(
             "One seed does not say how much of a difference is chance; --seeds 3 would.".into(),
         );
@@ -156,8 +181,13 @@ fn compared(
     said
 }
 
-/// What is said of gaps at one step, or at the end.
-fn at_step(base: &str, at: Option<(u64, u64)>, known: &[(&str, &Gap)]) -> Vec<String> {
+/// What is said of gaps over so many seeds at one step, or at the end.
+fn at_step(
+    base: &str,
+    at: Option<(u64, u64)>,
+    seeds: usize,
+    known: &[(&str, &Gap)],
+) -> Vec<String> {
     let named = |gaps: &[&(&str, &Gap)], words: &dyn Fn(&str, &Gap) -> String| {
         let mut text: Vec<String> =
             gaps.iter().take(MOST).map(|(name, gap)| words(name, gap)).collect();
@@ -167,7 +197,6 @@ fn at_step(base: &str, at: Option<(u64, u64)>, known: &[(&str, &Gap)]) -> Vec<St
         list(&text)
     };
     let (open, seen): (Vec<_>, Vec<_>) = known.iter().partition(|(_, gap)| gap.is_open());
-    let seeds = known.iter().map(|(_, gap)| gap.seeds).min().unwrap_or(0);
     let (head, verb) = match at {
         Some((step, steps)) => (format!("At step {step} of {steps}, against {base}"), "is"),
         None => (format!("Against {base}"), "ends"),

@@ -1,9 +1,9 @@
 //! Runs that differ in the seed alone are one condition: one name, one colour, one row of a table.
 
-use super::unlike::unlike;
 use crate::comparison::Curves;
 use crate::gather::RecordedRun;
-use crate::keys::repeats;
+use crate::keys::{comparable, repeats};
+use crate::statistics::mean;
 use exmy::error::Result;
 
 /// Runs of one configuration with different seeds.
@@ -45,15 +45,22 @@ pub fn conditions(runs: &[RecordedRun]) -> Vec<Condition<'_>> {
     }
     let mut found = split;
     for i in 1..found.len() {
-        let comparable = |other: &Condition<'_>| {
-            other.base.is_none() && unlike(&[other.runs[0], found[i].runs[0]]).is_none()
-        };
-        found[i].base = found[..i].iter().position(comparable);
+        let config = |of: &Condition<'_>| of.runs[0].config.clone();
+        let own = config(&found[i]);
+        found[i].base = found[..i].iter().position(|other| comparable(&config(other), &own));
     }
     found
 }
 
 impl Condition<'_> {
+    /// Training and validation loss: the means of those that its runs have by now.
+    pub(super) fn losses(&self) -> [Option<f64>; 2] {
+        [0, 1].map(|which| {
+            let each = self.runs.iter().filter_map(|run| run.losses()[which]);
+            mean(&each.collect::<Vec<_>>())
+        })
+    }
+
     /// What its runs have recorded of a quantity.
     ///
     /// # Errors
@@ -66,7 +73,7 @@ impl Condition<'_> {
                 seeds.push((run.config.seed, points));
             }
         }
-        let end = |run: &&RecordedRun| run.summary.as_ref()?.diverged_at;
+        let end = |run: &&RecordedRun| run.diverged_at();
         let first = self.runs.iter().filter_map(end).min();
         let all = self.runs.iter().all(|run| end(run).is_some());
         let end = first.filter(|_| all).map(|step| format!("diverged at {step}"));

@@ -1,4 +1,4 @@
-use exmy_lab::compare::{Records, compare, differences, gap, records, validated};
+use exmy_lab::compare::{Records, compare, differences, gap, records};
 use exmy_lab::gather::NamedRun;
 use exmy_train::train::preset::preset;
 use exmy_train::train::record::Metrics;
@@ -24,8 +24,8 @@ fn the_first_step_that_differs_is_found() {
 
 #[test]
 fn gaps_are_of_the_last_step_of_both() {
-    let first = validated(&(0..7).map(|step| line(step, 2.0)).collect::<Vec<_>>());
-    let other = validated(&(0..5).map(|step| line(step, 2.5)).collect::<Vec<_>>());
+    let first = BTreeMap::from([0, 2, 4, 6].map(|step| (step, 2.0)));
+    let other = BTreeMap::from([0, 2, 4].map(|step| (step, 2.5)));
     assert_eq!(gap(&first, &other), Some((25.0, 4)));
     assert_eq!(gap(&first, &BTreeMap::new()), None);
 }

@@ -25,6 +25,31 @@ fn names_say_what_differs() {
     assert!(runs[0].starts_with("runs/") && runs == conditions, "{runs:?}");
 }
 
+/// Runs of several folders that have the same recipes: what else differs is in the name, and seeds of one
+/// configuration keep one name.
+#[test]
+fn names_say_which_key_or_folder_differs() {
+    let of = |folder: &str, seed: u64, batch: usize| {
+        let mut config = preset("nano").unwrap();
+        (config.seed, config.train.batch) = (seed, batch);
+        (PathBuf::from(format!("runs/{folder}/{seed}")), config)
+    };
+    let two = [of("a", 1, 8), of("a", 2, 8), of("b", 1, 16), of("b", 2, 16)];
+    let found = names(&two);
+    assert_eq!(found.conditions, ["f32 batch=8", "f32 batch=8", "f32 batch=16", "f32 batch=16"]);
+    assert_eq!(found.runs[3], "f32 batch=16 seed 2");
+    // No seed is there twice, and yet one name would be of two configurations.
+    assert_eq!(names(&[of("a", 1, 8), of("b", 2, 16)]).conditions, ["f32 batch=8", "f32 batch=16"]);
+    // The same once more: by the folder.
+    let again = [of("a", 1, 8), of("a", 2, 8), of("a/old", 1, 8), of("a/old", 2, 8)];
+    let found = names(&again);
+    assert_eq!(found.conditions, ["f32 in a", "f32 in a", "f32 in a/old", "f32 in a/old"]);
+    // What is too long for a name is none.
+    let mut long = [of("a", 1, 8), of("b", 1, 8)];
+    long[1].1.data.source = "a/text/of/a/long/name.txt".parse().unwrap();
+    assert_eq!(names(&long).conditions, ["f32 in a", "f32 in b"]);
+}
+
 #[test]
 fn runs_without_configuration_are_told() {
     let root = tempfile::tempdir().unwrap();
@@ -114,6 +139,9 @@ fn runs_wait_while_one_is_at_work() {
     assert_eq!(states(&found), [State::Stopped, State::AtWork, State::Waiting]);
     // Also where the one at work was not asked for.
     assert_eq!((of(&fresh), of(&begun)), (State::Waiting, State::Stopped));
+    let checked =
+        [State::Complete, State::Diverged, State::AtWork].map(|state| state.checked(true));
+    assert_eq!(checked, [State::Damaged, State::Damaged, State::AtWork]);
     drop(held);
     assert_eq!(of(&fresh), State::Stopped);
 }

@@ -44,17 +44,18 @@ Examples:
   exmy watch runs --every 10
   exmy watch runs/0001 | cat        # once, without colours
 
-loss: mean of the last 20 training losses. val: the last validation loss. gap: val above that of the first
-recipe with the same seed and rate, at the last step of both. curve: training loss, on a logarithmic scale.
+loss, val: training and validation loss of the result; until then the mean of the last 20 training losses, and
+the last validation loss. gap: val above that of the first recipe with the same seed, at the last step of both. curve: training loss, on a logarithmic scale.
 left: what a run still takes once somebody works on it; of all: also runs that are planned and not begun,
 taken to be as long as others of their recipe, as many at a time as now.
 With NO_COLOR set there are no colours.";
 
 /// A run as it is seen.
-#[derive(Clone, Copy)]
 struct Seen<'a> {
     run: &'a RecordedRun,
     state: State,
+    /// What is wrong with its records.
+    missing: Option<String>,
 }
 
 /// What is wrong with a run, on one line.
@@ -66,7 +67,7 @@ fn one_line(error: &Error) -> String {
 fn coloured(line: &str, at: usize, state: State) -> String {
     let code = match state {
         State::Complete => 32,
-        State::Diverged => 31,
+        State::Diverged | State::Damaged => 31,
         State::AtWork => 36,
         State::Waiting => 2,
         State::Stopped => 33,
@@ -90,7 +91,14 @@ fn has_colours() -> bool {
 fn sum(states: &[State], left: &Left) -> String {
     let count = |state| states.iter().filter(|known| **known == state).count();
     let of = |state: State| (state.word(), count(state));
-    let all = [State::Complete, State::Diverged, State::AtWork, State::Waiting, State::Stopped];
+    let all = [
+        State::Complete,
+        State::Diverged,
+        State::Damaged,
+        State::AtWork,
+        State::Waiting,
+        State::Stopped,
+    ];
     let counts = all.map(of).into_iter().chain([("not begun", left.not_begun)]);
     let words =
         counts.filter(|(_, count)| *count > 0).map(|(word, count)| format!("{count} {word}"));
@@ -118,14 +126,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
         let room = height.saturating_sub(3 + broken.len()).max(1);
         let shown = if follows { room } else { runs.len() };
         // What is at work first, where there is no room for all.
-        let states = states(&runs);
+        let missing: Vec<Option<String>> = runs.iter().map(RecordedRun::missing).collect();
+        let found = states(&runs).into_iter().zip(&missing);
+        let states: Vec<State> = found.map(|(found, what)| found.checked(what.is_some())).collect();
         let left = looks.look(&runs, &states, &not_begun(&arguments.runs)?);
-        let of = |(run, &state): (_, &State)| Seen { run, state };
-        let mut order: Vec<Seen<'_>> = runs.iter().zip(&states).map(of).collect();
+        let is_whole = broken.is_empty() && missing.iter().all(Option::is_none);
+        let of = |((run, &state), missing)| Seen { run, state, missing };
+        let mut order: Vec<Seen<'_>> = runs.iter().zip(&states).zip(missing).map(of).collect();
         if runs.len() > shown {
             order.sort_by_key(|seen| seen.state != State::AtWork);
         }
-        let row = |seen: &Seen<'_>| row(seen.run, &runs, seen.state, &left);
+        let row = |seen: &Seen<'_>| row(seen, &runs, &left);
         let rows: Vec<Row> = order.iter().take(shown).map(row).collect();
         drop(reading);
         let Lines { mut lines, state_at } = lines(&rows, width, terminal);
@@ -155,7 +166,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
         // The names in it were made printable, and what moves the cursor is the program's own.
         show::raw(&text)?;
         let _ = std::io::stdout().flush();
-        let is_whole = broken.is_empty() && rows.iter().all(|row| row.missing.is_none());
         let code = if is_whole { 0 } else { PARTLY };
         if ends {
             return Ok(code);

@@ -84,6 +84,57 @@ fn the_answer_names_what_is_seen_and_what_is_not() {
 }
 
 #[test]
+fn each_number_of_seeds_is_said_of_what_has_it() {
+    // As of two folders, one of which has a second seed. Gaps of bf16 are 1 and -1 %.
+    let runs = [
+        [("f32", 2.0, 1), ("f32", 4.0, 2)],
+        [("bf16", 2.02, 1), ("bf16", 3.96, 2)],
+        [("nvfp4", 2.2, 1), ("mxfp4", 2.4, 1)],
+    ];
+    let runs: Vec<RecordedRun> =
+        runs.as_flattened().iter().map(|&(name, loss, seed)| run(name, seed, loss)).collect();
+    let text = said(&runs);
+    let words = "Against f32, two seeds do not settle bf16: +0.00 %, anywhere from -12.71 to +12.71 %. \
+                 Against f32, the validation loss of mxfp4 ends 20.00 % higher and nvfp4 ends 10.00 % higher, \
+                 of one seed. One seed does not say";
+    assert!(text.starts_with(words), "{text}");
+}
+
+#[test]
+fn what_diverged_has_no_gap() {
+    let mut lost = run("mxfp4", 1, 1.9);
+    let summary = lost.summary.as_mut().unwrap();
+    (summary.diverged_at, summary.val_loss) = (Some(10), None);
+    let runs = [run("f32", 1, 2.0), lost.clone()];
+    assert!(said(&runs).starts_with("Diverged: mxfp4 (step 10)."), "{}", said(&runs));
+    // A second seed counts alone, and the base of one that diverged is none.
+    let more = [run("f32", 2, 2.0), run("mxfp4", 2, 2.2)];
+    let all: Vec<RecordedRun> = runs.iter().chain(&more).cloned().collect();
+    assert!(said(&all).contains("mxfp4 ends 10.00 % higher, of one seed"), "{}", said(&all));
+    let swapped = [lost.clone(), run("f32", 1, 2.0)];
+    assert!(!said(&swapped).contains("Against"), "{}", said(&swapped));
+    assert_eq!((lost.losses(), lost.validated().len()), ([None; 2], 0));
+    assert_eq!((runs[0].losses(), runs[0].validated().len()), ([Some(2.0); 2], 1));
+}
+
+#[test]
+fn runs_without_a_validation_say_how_far_they_have_come() {
+    let mut stopped = ["f32", "mxfp4"].map(|recipe| going_on(recipe, 1, 2.5));
+    for run in &mut stopped {
+        run.metrics[1].val_loss = None;
+        run.metrics[1].loss = Some(2.5);
+    }
+    let steps = stopped[0].config.train.steps;
+    let words = format!(
+        "2 of 2 runs are not complete. Training losses so far, in nats: f32 has come to step 10 of {steps} \
+         with 2.5000 and mxfp4 has come to step 10 of {steps} with 2.5000. Nobody is at work on what is not \
+         complete."
+    );
+    assert_eq!(said(&stopped), words);
+    assert_eq!(stopped[0].losses(), [Some(2.5), Some(5.0)]);
+}
+
+#[test]
 fn what_is_planned_and_the_time_left_are_said_first() {
     let runs = [run("f32", 1, 2.0), going_on("mxfp4", 1, 2.2)];
     let mut left = Left::unseen(3);

@@ -1,15 +1,15 @@
 //! The lines of `exmy watch`: a row a run, in columns of which a narrow terminal has fewer.
 
+use super::Seen;
 use crate::rows::padded;
 use crate::show::shortened;
 use exmy::shown::printable;
 use exmy_lab::amounts::duration;
 use exmy_lab::compare::gap;
 use exmy_lab::gather::{RecordedRun, State};
-use exmy_lab::inventory::recent_loss;
 use exmy_lab::left::Left;
 use exmy_lab::plot::distinguish;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use unicode_width::UnicodeWidthStr;
 
 /// Columns below which names lose their beginning, or their middle, only where there is no more room.
@@ -57,44 +57,28 @@ pub(super) fn curve(losses: &[f64], done: f64) -> String {
     means.iter().map(bar).collect()
 }
 
-/// The run that another one is compared with: of the first recipe, with the same seed and rate.
-pub(super) fn base<'a>(run: &RecordedRun, runs: &'a [RecordedRun]) -> Option<&'a RecordedRun> {
-    let first = runs.first()?;
-    let is_first = |of: &&RecordedRun| of.config.recipe == first.config.recipe;
-    let is_alike = |of: &&RecordedRun| {
-        let (a, b) = (&of.config, &run.config);
-        let same = a.seed == b.seed && a.train.lr == b.train.lr;
-        same && a.model.loss_unit() == b.model.loss_unit()
-    };
-    runs.iter().filter(is_first).find(is_alike)
-}
-
-fn validated(run: &RecordedRun) -> BTreeMap<u64, f64> {
-    run.metrics.iter().filter_map(|line| Some((line.step, line.val_loss?))).collect()
-}
-
 /// The row of a run among others.
-pub(super) fn row(run: &RecordedRun, runs: &[RecordedRun], state: State, left: &Left) -> Row {
+pub(super) fn row(seen: &Seen<'_>, runs: &[RecordedRun], left: &Left) -> Row {
+    let (run, state) = (seen.run, seen.state);
     let step = run.metrics.last().map_or(0, |line| line.step);
     let steps = run.config.train.steps;
     let of = |x: Option<f64>| x.map_or_else(|| "-".to_owned(), |x| format!("{x:.4}"));
     let losses: Vec<f64> = run.metrics.iter().filter_map(|line| line.loss).collect();
-    let own = validated(run);
-    let base = base(run, runs).filter(|base| base.folder != run.folder);
-    let gap = base.and_then(|base| gap(&validated(base), &own));
+    let [loss, val_loss] = run.losses();
+    let gap = run.base(runs).and_then(|base| gap(&base.validated(), &run.validated()));
     // As wide at the first step as at the last.
     let digits = steps.to_string().len();
     Row {
         name: printable(&run.name),
         step: format!("{step:>digits$}/{steps}"),
-        loss: of(recent_loss(&run.metrics)),
-        val_loss: of(own.last_key_value().map(|(_, loss)| *loss)),
+        loss: of(loss),
+        val_loss: of(val_loss),
         gap: gap.map_or_else(|| "-".to_owned(), |(gap, _)| format!("{gap:+.2} %")),
         curve: curve(&losses, step as f64 / steps.max(1) as f64),
         state,
         speed: left.speed(&run.folder),
         left: left.of(&run.folder),
-        missing: run.missing(),
+        missing: seen.missing.clone(),
     }
 }
 
