@@ -49,15 +49,20 @@ const ARMS: &[Level] = &[
         Set::Recipe(concat!(text!("e4m3"), "+fwd-only+forward:sums=hopper:bf16")),
     ),
     level("E8M3, no scale", changed!("+input:weight:grad_output=bf16@rna>e8m3@rna")),
-    level("bfloat16", Set::Recipe("mxpaper-bf16+gelu=fp32+sums=hopper:bf16")),
+    BFLOAT16,
 ];
+
+/// What the formats of F2-12 are compared with, too.
+const BFLOAT16: Level = level("bfloat16", Set::Recipe("mxpaper-bf16+gelu=fp32+sums=hopper:bf16"));
 
 /// Those whose curves are drawn: more could not be told apart.
 const DRAWN: [&str; 6] =
     [BASE, "gains stay 1", "nothing clamped", "stochastic", "backward in f32", "bfloat16"];
 
-/// The study's other element formats, with the sums of tensor cores.
+/// The study's other element formats, with the sums of tensor cores, after two arms of F2-11.
 const FORMATS: &[Level] = &[
+    BFLOAT16,
+    level("MX E4M3", changed!("")),
     level("MX E5M2", Set::Recipe(concat!(text!("e5m2"), "+sums=hopper:bf16"))),
     level("MX E4M3, gradients E5M2", Set::Recipe(concat!(text!("mix"), "+sums=hopper:bf16"))),
     level("MX E2M3", Set::Recipe(concat!(text!("e2m3"), "+sums=hopper:bf16"))),
