@@ -1,7 +1,7 @@
 // Images of the block formats that are common in training, as fast as memory gives the numbers: saturating
 // elements with a sign and a zero of each, rounded to nearest, toward zero or stochastically, under scales
-// that are powers of two or the nearest value, behind a cast to the exponents of binary32. All else goes to
-// `blocks.cu`, which has the same bits; `src/blocks/quick.rs` decides.
+// that are all powers of two or the nearest value, behind a cast to the exponents of binary32. All else goes
+// to `blocks.cu`, which has the same bits; `src/blocks/quick.rs` decides.
 //
 // Blocks along a row are shared by adjacent lanes with eight numbers each; of blocks and tiles of 16 or 32
 // rows a thread has the rows of one column in registers. A rotation is done where the numbers are.
@@ -12,7 +12,8 @@
 #include "scale.cuh"
 
 // What is chosen once for all elements of a thread: to nearest even or stochastically with zeros of both
-// signs, and either with what is rarer, which is the other modes, conventions of zeros and flushing.
+// signs, and either with what is rarer, which is the other modes, conventions of zeros and flushing. Kernels
+// with random words are their own: without them a thread has fewer registers, and a processor more threads.
 #define WAY_EVEN 0
 #define WAY_OTHER 1
 #define WAY_RANDOM 2
@@ -20,10 +21,9 @@
 #define IS_RANDOM(way) ((way) >= WAY_RANDOM)
 #define IS_RARE(way) ((way) == WAY_OTHER || (way) == WAY_RANDOM_OTHER)
 
-DEVICE int way_of(const Blocks& b) {
-    bool usual = b.zeros == ZEROS_SIGNED && !b.flush;
-    if (b.element.kind == KIND_DITHER) return usual ? WAY_RANDOM : WAY_RANDOM_OTHER;
-    return usual && b.element.mode == TIES_TO_EVEN ? WAY_EVEN : WAY_OTHER;
+DEVICE bool is_usual(const Blocks& b) {
+    bool nearest = b.element.kind == KIND_DITHER || b.element.mode == TIES_TO_EVEN;
+    return nearest && b.zeros == ZEROS_SIGNED && !b.flush;
 }
 
 // The magnitude `a`, at most the largest value, rounded to the format's grid. Adding and subtracting a power
@@ -46,8 +46,35 @@ DEVICE float on_grid_by_word(const Rounder& r, float a, u32 word) {
     return float_of(sum & (0xFFFFFFFFu << r.random_bits)) - power;
 }
 
+// What the elements of a block are multiplied by before they are rounded and after.
+struct QuickScale {
+    float factor, value;
+    bool nan, flushes;
+};
+
+// As `block_scale` has it, of scales that are all powers of two, or that `round_nearest` rounds, or that are
+// binary32. Every branch is short, so that nothing is called and few registers are taken.
+DEVICE QuickScale quick_scale(const Blocks& b, const Factors& f, u32 amax) {
+    QuickScale s;
+    if (b.rule < RULE_NEAREST) {
+        i32 power = power_of_scale(b, amax);
+        s.nan = power == POWER_OF_NAN;
+        s.value = float_of(power == -127 ? 0x00400000u : (u32)(power + 127) << 23);
+        if (b.smallest != SMALLEST_SCALE && power == b.bottom) power = b.smallest == SMALLEST_ONE ? 0 : -126;
+        s.factor = float_of(power == 127 ? 0x00400000u : (u32)(127 - power) << 23);
+    } else {
+        s.value = wanted_scale(b, f, float_of(amax));
+        if (b.scale.kind == KIND_NEAREST) s.value = float_of(round_nearest<true>(b.scale, bits_of(s.value)));
+        s.factor = at_most_max(1.0f / (s.value * f.decode));
+        s.nan = is_nan_bits(bits_of(s.value));
+    }
+    s.flushes = flushes_block(b, amax);
+    return s;
+}
+
 // The image of an element; none in a block is NaN unless all are.
-template <int WAY> DEVICE u32 image_quickly(const Blocks& b, const Scale& s, float decode, u32 x, u32 word) {
+template <int WAY> DEVICE u32 image_quickly(const Blocks& b, const QuickScale& s, float decode, u32 x,
+                                            u32 word) {
     const Rounder& r = b.element;
     float y = float_of(x) * s.factor, a = fminf(fabsf(y), float_of(r.largest));
     float z = IS_RANDOM(WAY) ? on_grid_by_word(r, a, word) : on_grid<WAY>(r, a);
@@ -73,8 +100,8 @@ DEVICE void store_eight(u16* out, const u32* x, bool nan) {
     *(uint4*)out = make_uint4(w[0], w[1], w[2], w[3]);
 }
 
-// Eight adjacent numbers of a row, cast and rotated. All lanes take part.
-DEVICE void load_eight(const float* x, const Blocks& b, u64 group, bool there, u64& row, u32& at, u32* v) {
+// Eight adjacent numbers of a row.
+DEVICE void fetch_eight(const float* x, const Blocks& b, u64 group, bool there, u64& row, u32& at, u32* v) {
     u32 per_row = b.cols / 8;
     row = 0;
     at = 0;
@@ -89,6 +116,10 @@ DEVICE void load_eight(const float* x, const Blocks& b, u64 group, bool there, u
 #pragma unroll
         for (int i = 0; i < 8; i++) v[i] = 0;
     }
+}
+
+// The same cast and rotated. All lanes take part.
+DEVICE void prepare_eight(const Blocks& b, u32 at, u32* v) {
     if (b.before.kind != KIND_NONE) {
 #pragma unroll
         for (int i = 0; i < 8; i++) v[i] = cut(b.before, v[i]);
@@ -96,34 +127,39 @@ DEVICE void load_eight(const float* x, const Blocks& b, u64 group, bool there, u
     if (b.rotation) rotate_eight(b, at, v);
 }
 
-template <int WAY> DEVICE void images_of_eight(const Blocks& b, const Scale& s, float decode, u64 index,
-                                               u32* v) {
-    u32 words[8];
-    if (IS_RANDOM(WAY)) philox_words<8>(b.random, index, words);
+template <int WAY> DEVICE void images_of_eight(const Blocks& b, const QuickScale& s, float decode, u32* v,
+                                               const u32* words) {
 #pragma unroll
     for (int i = 0; i < 8; i++)
         v[i] = image_quickly<WAY>(b, s, decode, v[i], IS_RANDOM(WAY) ? words[i] : 0);
 }
 
-template <class T> DEVICE void quick_rows(const float* x, T* out, const Blocks& b, const float* given) {
+// Random words and the tensor's factors need no number of the matrix, so they come while those are fetched.
+template <bool RANDOM, class T> DEVICE void quick_rows(const float* x, T* out, const Blocks& b,
+                                                       const float* given) {
     u64 group = thread_index(), row;
     bool there = group < (u64)(b.cols / 8) * b.rows;
-    u32 at, v[8];
-    load_eight(x, b, group, there, row, at, v);
+    u32 at, v[8], words[8];
+    fetch_eight(x, b, group, there, row, at, v);
+    Factors f = factors_of(b, given);
+    if (RANDOM) philox_words<8>(b.random, row * b.cols + at, words);
+    prepare_eight(b, at, v);
     u32 amax = 0;
 #pragma unroll
     for (int i = 0; i < 8; i++) amax = max(amax, v[i] & ~SIGN);
     for (u32 by = 1; by < b.block_cols / 8; by *= 2)
         amax = max(amax, __shfl_xor_sync(0xFFFFFFFFu, amax, (int)by));
     if (!there) return;
-    Factors f = factors_of(b, given);
-    Scale s = block_scale(b, f, amax);
+    QuickScale s = quick_scale(b, f, amax);
     float decode = b.tensor_in_image ? f.decode : 1.0f;
-    int way = way_of(b);
-    if (way == WAY_EVEN) images_of_eight<WAY_EVEN>(b, s, decode, 0, v);
-    else if (way == WAY_OTHER) images_of_eight<WAY_OTHER>(b, s, decode, 0, v);
-    else if (way == WAY_RANDOM) images_of_eight<WAY_RANDOM>(b, s, decode, row * b.cols + at, v);
-    else images_of_eight<WAY_RANDOM_OTHER>(b, s, decode, row * b.cols + at, v);
+    bool usual = is_usual(b);
+    if (RANDOM) {
+        if (usual) images_of_eight<WAY_RANDOM>(b, s, decode, v, words);
+        else images_of_eight<WAY_RANDOM_OTHER>(b, s, decode, v, words);
+    } else {
+        if (usual) images_of_eight<WAY_EVEN>(b, s, decode, v, words);
+        else images_of_eight<WAY_OTHER>(b, s, decode, v, words);
+    }
     store_eight(out + row * b.out_stride + at, v, s.nan);
 }
 
@@ -140,7 +176,8 @@ KERNEL(256) quick_rows_amax(const float* x, float* factors, PARAMETERS(Blocks) b
     for (u64 first = thread_index() / 32 * 32; first < groups; first += thread_count()) {
         u64 group = first + threadIdx.x % 32, row;
         u32 at, v[8];
-        load_eight(x, b, group, group < groups, row, at, v);
+        fetch_eight(x, b, group, group < groups, row, at, v);
+        prepare_eight(b, at, v);
 #pragma unroll
         for (int i = 0; i < 8; i++) most = max(most, v[i] & ~SIGN);
     }
@@ -148,15 +185,19 @@ KERNEL(256) quick_rows_amax(const float* x, float* factors, PARAMETERS(Blocks) b
 }
 EXPORT(quick_rows_amax)
 
-KERNEL(256) quick_rows_f32(const float* x, float* out, const float* given, PARAMETERS(Blocks) b) {
-    quick_rows(x, out, b, given);
-}
-EXPORT(quick_rows_f32)
+#define QUICK_ROWS(NAME, RANDOM, T)                                                              \
+    KERNEL(256) NAME(const float* x, T* out, const float* given, PARAMETERS(Blocks) b) {         \
+        quick_rows<RANDOM>(x, out, b, given);                                                    \
+    }
 
-KERNEL(256) quick_rows_bf16(const float* x, u16* out, const float* given, PARAMETERS(Blocks) b) {
-    quick_rows(x, out, b, given);
-}
+QUICK_ROWS(quick_rows_f32, false, float)
+EXPORT(quick_rows_f32)
+QUICK_ROWS(quick_rows_bf16, false, u16)
 EXPORT(quick_rows_bf16)
+QUICK_ROWS(quick_rows_random_f32, true, float)
+EXPORT(quick_rows_random_f32)
+QUICK_ROWS(quick_rows_random_bf16, true, u16)
+EXPORT(quick_rows_random_bf16)
 
 // The first `count` of ROWS numbers, one after the other.
 template <int ROWS, class T> DEVICE void store_turned(T* to, const u32 (&v)[ROWS], bool nan, u32 count) {
@@ -225,7 +266,7 @@ DEVICE void words_of_rows(const Blocks& b, u32 row, u32 col, u32 (&w)[4]) {
     }
 }
 
-template <int WAY, int ROWS> DEVICE void images_of_column(const Blocks& b, const Scale& s, float decode,
+template <int WAY, int ROWS> DEVICE void images_of_column(const Blocks& b, const QuickScale& s, float decode,
                                                           u32 first, u32 col, u32 (&v)[ROWS]) {
 #pragma unroll
     for (int i = 0; i < ROWS; i += 4) {
@@ -238,24 +279,27 @@ template <int WAY, int ROWS> DEVICE void images_of_column(const Blocks& b, const
     }
 }
 
-template <int ROWS, class T> DEVICE void quick_columns(const float* x, T* out, const Blocks& b,
-                                                       const float* given) {
+template <bool RANDOM, int ROWS, class T> DEVICE void quick_columns(const float* x, T* out, const Blocks& b,
+                                                                    const float* given) {
     u32 col = blockIdx.x * blockDim.x + threadIdx.x, first = blockIdx.y * ROWS;
     bool there = col < b.cols;
     u32 v[ROWS], amax = 0;
+    Factors f = factors_of(b, given);
     load_column<ROWS>(x, b, first, col, there, v);
 #pragma unroll
     for (int i = 0; i < ROWS; i++) amax = max(amax, v[i] & ~SIGN);
     for (u32 by = 1; by < b.block_cols; by *= 2)
         amax = max(amax, __shfl_xor_sync(0xFFFFFFFFu, amax, (int)by));
-    Factors f = factors_of(b, given);
-    Scale s = block_scale(b, f, amax);
+    QuickScale s = quick_scale(b, f, amax);
     float decode = b.tensor_in_image ? f.decode : 1.0f;
-    int way = way_of(b);
-    if (way == WAY_EVEN) images_of_column<WAY_EVEN, ROWS>(b, s, decode, first, col, v);
-    else if (way == WAY_OTHER) images_of_column<WAY_OTHER, ROWS>(b, s, decode, first, col, v);
-    else if (way == WAY_RANDOM) images_of_column<WAY_RANDOM, ROWS>(b, s, decode, first, col, v);
-    else images_of_column<WAY_RANDOM_OTHER, ROWS>(b, s, decode, first, col, v);
+    bool usual = is_usual(b);
+    if (RANDOM) {
+        if (usual) images_of_column<WAY_RANDOM, ROWS>(b, s, decode, first, col, v);
+        else images_of_column<WAY_RANDOM_OTHER, ROWS>(b, s, decode, first, col, v);
+    } else {
+        if (usual) images_of_column<WAY_EVEN, ROWS>(b, s, decode, first, col, v);
+        else images_of_column<WAY_OTHER, ROWS>(b, s, decode, first, col, v);
+    }
     if (b.turned) return store_turned<ROWS>(out + col * b.out_stride + first, v, s.nan, there ? b.rows - first : 0);
     T* to = out + first * b.out_stride + col;
 #pragma unroll
@@ -276,24 +320,32 @@ template <int ROWS> DEVICE void columns_amax(const float* x, float* factors, con
     largest_of_all(most, factors, b);
 }
 
-#define QUICK_COLUMNS(ROWS)                                                                           \
-    KERNEL(128) quick_columns##ROWS##_amax(const float* x, float* factors, PARAMETERS(Blocks) b) {    \
-        columns_amax<ROWS>(x, factors, b);                                                            \
-    }                                                                                                 \
-    KERNEL(128)                                                                                       \
-    quick_columns##ROWS##_f32(const float* x, float* out, const float* given, PARAMETERS(Blocks) b) { \
-        quick_columns<ROWS>(x, out, b, given);                                                        \
-    }                                                                                                 \
-    KERNEL(128)                                                                                       \
-    quick_columns##ROWS##_bf16(const float* x, u16* out, const float* given, PARAMETERS(Blocks) b) {  \
-        quick_columns<ROWS>(x, out, b, given);                                                        \
+#define QUICK_COLUMNS(NAME, RANDOM, ROWS, T)                                                     \
+    KERNEL(128) NAME(const float* x, T* out, const float* given, PARAMETERS(Blocks) b) {         \
+        quick_columns<RANDOM, ROWS>(x, out, b, given);                                           \
+    }
+#define COLUMNS_AMAX(NAME, ROWS)                                                                 \
+    KERNEL(128) NAME(const float* x, float* factors, PARAMETERS(Blocks) b) {                     \
+        columns_amax<ROWS>(x, factors, b);                                                       \
     }
 
-QUICK_COLUMNS(16)
+COLUMNS_AMAX(quick_columns16_amax, 16)
 EXPORT(quick_columns16_amax)
+QUICK_COLUMNS(quick_columns16_f32, false, 16, float)
 EXPORT(quick_columns16_f32)
+QUICK_COLUMNS(quick_columns16_bf16, false, 16, u16)
 EXPORT(quick_columns16_bf16)
-QUICK_COLUMNS(32)
+QUICK_COLUMNS(quick_columns16_random_f32, true, 16, float)
+EXPORT(quick_columns16_random_f32)
+QUICK_COLUMNS(quick_columns16_random_bf16, true, 16, u16)
+EXPORT(quick_columns16_random_bf16)
+COLUMNS_AMAX(quick_columns32_amax, 32)
 EXPORT(quick_columns32_amax)
+QUICK_COLUMNS(quick_columns32_f32, false, 32, float)
 EXPORT(quick_columns32_f32)
+QUICK_COLUMNS(quick_columns32_bf16, false, 32, u16)
 EXPORT(quick_columns32_bf16)
+QUICK_COLUMNS(quick_columns32_random_f32, true, 32, float)
+EXPORT(quick_columns32_random_f32)
+QUICK_COLUMNS(quick_columns32_random_bf16, true, 32, u16)
+EXPORT(quick_columns32_random_bf16)

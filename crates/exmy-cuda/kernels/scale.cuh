@@ -136,9 +136,11 @@ DEVICE i32 ceil_log2(u32 bits) {
     return j <= ((u64)LN_2 << binade >> 33) ? k : k + 1;
 }
 
-DEVICE u32 power_code(const Blocks& b, u32 amax) {
+// The exponent of a scale by the rules for powers of two, or that it is NaN.
+#define POWER_OF_NAN 200000
+DEVICE i32 power_of_scale(const Blocks& b, u32 amax) {
     const i32 zero = -100000, infinite = 100000;
-    if (amax > INFINITE) return b.nan_scale;
+    if (amax > INFINITE) return POWER_OF_NAN;
     i32 exponent;
     if (b.rule == RULE_RCEIL && b.round_up == UP_RECIPROCAL) {
         u32 bits = bits_of(float_of(amax) * b.reciprocal);
@@ -176,10 +178,15 @@ DEVICE u32 power_code(const Blocks& b, u32 amax) {
     if (exponent == infinite) {
         if (b.infinity == INFINITY_LARGEST) exponent = b.top;
         else if (b.infinity == INFINITY_AS_POWER) exponent = 128 - b.emax;
-        else return b.nan_scale;
+        else return POWER_OF_NAN;
     }
-    if (exponent != zero && exponent > b.top && b.powers_alone && !b.above_is_largest) return b.nan_scale;
-    exponent = exponent < b.bottom ? b.bottom : exponent > b.top ? b.top : exponent;
+    if (exponent != zero && exponent > b.top && b.powers_alone && !b.above_is_largest) return POWER_OF_NAN;
+    return exponent < b.bottom ? b.bottom : exponent > b.top ? b.top : exponent;
+}
+
+DEVICE u32 power_code(const Blocks& b, u32 amax) {
+    i32 exponent = power_of_scale(b, amax);
+    if (exponent == POWER_OF_NAN) return b.nan_scale;
     if (b.scale.man_bits == 0 && !(b.scale.is & HAS_ZERO)) return (u32)(exponent - b.scale.lsb);
     return bounded<false>(b.scale, false,
                           round_magnitude(b.scale, TIES_TO_EVEN, false, 1, exponent, false, 0));
@@ -215,6 +222,21 @@ DEVICE Scale full_scale(const Blocks& b, const Factors& f, float d) {
     return s;
 }
 
+// What the rule `nearest` rounds to the scale's format.
+DEVICE float wanted_scale(const Blocks& b, const Factors& f, float a) {
+    if (b.order == ORDER_FOLDED) return at_most_max(a * f.block);
+    if (b.order == ORDER_DIVIDED) return at_most_max(a / b.largest * f.encode);
+    float d = a / b.largest / f.decode;
+    d = d < b.lowest ? b.lowest : d;
+    return d > b.highest ? b.highest : d;
+}
+
+// Whether all elements of a block with this largest magnitude become zeros.
+DEVICE bool flushes_block(const Blocks& b, u32 amax) {
+    bool subnormal = amax > 0 && amax < SMALLEST_NORMAL;
+    return b.flush && subnormal && (b.exponent != EXPONENT_LOG2 || floor_log2(amax) < -126);
+}
+
 // The scale of a block whose largest magnitude, or largest finite one under `max-abs`, has these bits.
 DEVICE Scale block_scale(const Blocks& b, const Factors& f, u32 amax) {
     Scale s;
@@ -230,23 +252,11 @@ DEVICE Scale block_scale(const Blocks& b, const Factors& f, u32 amax) {
         s.exactly = b.multiplies && s.power >= -127 && s.power <= 127;
         u32 field = (u32)(127 - s.power);
         s.factor = float_of(field == 0 ? 0x00400000u : field << 23);
-    } else if (b.rule == RULE_NEAREST) {
-        float a = float_of(amax), d;
-        if (b.order == ORDER_FOLDED) {
-            d = at_most_max(a * f.block);
-        } else if (b.order == ORDER_DIVIDED) {
-            d = at_most_max(a / b.largest * f.encode);
-        } else {
-            d = a / b.largest / f.decode;
-            d = d < b.lowest ? b.lowest : d;
-            d = d > b.highest ? b.highest : d;
-        }
-        s = full_scale(b, f, d);
     } else {
-        s = full_scale(b, f, float_of(amax));
+        float a = float_of(amax);
+        s = full_scale(b, f, b.rule == RULE_NEAREST ? wanted_scale(b, f, a) : a);
     }
-    bool subnormal = amax > 0 && amax < SMALLEST_NORMAL;
-    s.flushes = b.flush && subnormal && (b.exponent != EXPONENT_LOG2 || floor_log2(amax) < -126);
+    s.flushes = flushes_block(b, amax);
     return s;
 }
 

@@ -31,7 +31,7 @@ pub trait Image: Element {
     const CAST: &'static str;
 }
 
-/// The kernels of one kind of output.
+/// The kernels of one kind of output; of the quick ones there are others for stochastic rounding.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct Kernels {
@@ -39,9 +39,9 @@ pub struct Kernels {
     columns: &'static str,
     any: &'static str,
     four: &'static str,
-    quick_rows: &'static str,
-    quick_columns16: &'static str,
-    quick_columns32: &'static str,
+    quick_rows: [&'static str; 2],
+    quick_columns16: [&'static str; 2],
+    quick_columns32: [&'static str; 2],
 }
 
 macro_rules! kernels {
@@ -51,9 +51,15 @@ macro_rules! kernels {
             columns: concat!("columns_", $kind),
             any: concat!("any_", $kind),
             four: concat!("four_", $kind),
-            quick_rows: concat!("quick_rows_", $kind),
-            quick_columns16: concat!("quick_columns16_", $kind),
-            quick_columns32: concat!("quick_columns32_", $kind),
+            quick_rows: [concat!("quick_rows_", $kind), concat!("quick_rows_random_", $kind)],
+            quick_columns16: [
+                concat!("quick_columns16_", $kind),
+                concat!("quick_columns16_random_", $kind),
+            ],
+            quick_columns32: [
+                concat!("quick_columns32_", $kind),
+                concat!("quick_columns32_random_", $kind),
+            ],
         }
     };
 }

@@ -66,8 +66,11 @@ modules! {
         block_amax tensor_amax tensor_scale prepare;
     /// Images of common block formats.
     QUICK = "blocks_quick.cu": quick_rows_amax quick_rows_f32 quick_rows_bf16
+        quick_rows_random_f32 quick_rows_random_bf16
         quick_columns16_amax quick_columns16_f32 quick_columns16_bf16
-        quick_columns32_amax quick_columns32_f32 quick_columns32_bf16;
+        quick_columns16_random_f32 quick_columns16_random_bf16
+        quick_columns32_amax quick_columns32_f32 quick_columns32_bf16
+        quick_columns32_random_f32 quick_columns32_random_bf16;
     /// Packing, transposes, copies.
     MOVE = "move.cu": pack_u8 pack_u16 unpack_u8 unpack_u16 transpose_u8 transpose_u16 transpose_u32
         copy_u8 copy_u16 copy_u32;

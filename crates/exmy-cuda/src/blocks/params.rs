@@ -8,7 +8,7 @@ use exmy::block::scale::{
     Zeros,
 };
 use exmy::block::{Axis, BlockFormat, Shape};
-use exmy::format::{Format, Value};
+use exmy::format::{Format, Sign, Value};
 use exmy::quantizer::{Quantizer, Target};
 use exmy::random::Philox;
 use exmy::round::{Rounding, Rules};
@@ -132,7 +132,8 @@ impl Blocks {
         let rules =
             Rules::DEFAULT.with_rounding(quantizer.rounding).with_overflow(quantizer.overflow);
         let rounder = Rounder::new(what, element, rules, write)?;
-        let nearest_scale = Rounder::new(what, scale, Rules::SATURATING, Write::Codes)?;
+        let to = if rule == ScaleRule::Nearest { with_sign(scale) } else { scale };
+        let nearest_scale = Rounder::new(what, to, Rules::SATURATING, Write::Codes)?;
         let (block_rows, block_cols) = sides(format.shape, axis, shape);
         let (bound, squared) = match rule {
             ScaleRule::FourOverSix(four) => (four.bound.value(), four.error == BlockError::Squared),
@@ -234,12 +235,15 @@ impl Blocks {
         self.before.kind != kind::NONE || self.rotation != 0
     }
 
-    /// Whether the quick kernels have images in this format: elements on a grid, exact products with powers
-    /// of two, NaN blocks by NaN scales, and none of the orders of operations that round in between.
+    /// Whether the quick kernels have images in this format: elements on a grid, scales that are all powers of
+    /// two with exact products, or that round the usual way, NaN blocks by NaN scales, and none of the orders
+    /// of operations that round in between.
     pub(crate) fn is_quick(&self, format: BlockFormat) -> bool {
         let exact = format.element.lsb() >= -90 && self.bottom >= -127 && self.top <= 127;
-        let powers = self.rule < 4 && self.zeros != 1 && !format.scale.has_zero() && exact;
-        let nearest = self.rule == 4 && self.order != 2;
+        let whole = self.powers_alone == 1 && !format.scale.has_zero();
+        let powers = self.rule < 4 && self.zeros != 1 && whole && exact;
+        let short = self.scale.kind == kind::NEAREST || format.scale == Format::F32;
+        let nearest = self.rule == 4 && self.order != 2 && short;
         format.scale.has_nan()
             && self.in_binary32 == 0
             && self.element.is_grid()
@@ -291,6 +295,22 @@ fn power_range(scale: Format) -> (i32, i32) {
         _ => unreachable!("the smallest positive value is finite"),
     };
     (bottom, scale.emax())
+}
+
+/// A format with the codes and values of a scale's and, beyond those, a sign: scales have none, and numbers
+/// with one are rounded in a shorter way. The format itself where there is no such one.
+fn with_sign(scale: Format) -> Format {
+    let twin = Format::builder(Sign::Magnitude, scale.exp_bits(), scale.man_bits())
+        .bias(scale.bias())
+        .specials(scale.specials())
+        .zero(scale.has_zero())
+        .subnormals(scale.has_subnormals())
+        .build();
+    let of = |format: Format| {
+        let ends = (format.min_positive(), format.max());
+        (ends, format.min_positive_code(), format.max_code(), format.nan_code())
+    };
+    twin.ok().filter(|twin| !scale.is_signed() && of(*twin) == of(scale)).unwrap_or(scale)
 }
 
 /// Half a place of the largest element, in the significand of binary32; 0 if that is no number of it.

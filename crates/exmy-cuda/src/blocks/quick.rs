@@ -88,11 +88,12 @@ impl Work<'_> {
         let blocks = blocks.with_strides(x.stride, out.stride);
         let factors =
             if format.tensor_scale { Some(self.quick_factors(walk, &blocks)?) } else { None };
-        let kernel = match walk {
+        let [plain, random] = match walk {
             Walk::Rows => T::KERNELS.quick_rows,
             Walk::Columns16 => T::KERNELS.quick_columns16,
             Walk::Columns32 => T::KERNELS.quick_columns32,
         };
+        let kernel = if blocks.is_stochastic() { random } else { plain };
         let launch = Launch::new(&device, &QUICK, kernel).read_at(x.buffer, x.first);
         let launch = launch.write_at(out.buffer, out.first).read_if(factors.as_ref());
         // SAFETY: both views lie in their buffers and have one shape, or the output that of the transpose.
