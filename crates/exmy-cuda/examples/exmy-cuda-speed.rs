@@ -1,10 +1,12 @@
-//! Times products and images on a GPU, each as the median of several launches, next to a copy on the device.
+//! Times products and images on a GPU, each as the median of several launches, next to a copy on the device;
+//! the kernels of which images consist; how many launches a second several streams begin.
 //!
-//!     cargo run --release -p exmy-cuda --example exmy-cuda-speed [products|images]
+//!     cargo run --release -p exmy-cuda --example exmy-cuda-speed [products|images|kernels|launches]
 //!
 //! `scripts/gpu-peers.py` times what PyTorch reaches, for the same sizes.
 
 use std::process::ExitCode;
+use std::time::Instant;
 
 use exmy::block::Axis;
 use exmy::gemm::fast::Scaling;
@@ -142,6 +144,52 @@ fn images(device: &Device) -> Result<()> {
     Ok(())
 }
 
+/// The time of each kernel of some images of 16384 x 8192 numbers; launches are waited for.
+fn kernels(device: &Device) -> Result<()> {
+    let (rows, cols) = (16384, 8192);
+    let x = numbers(device, rows * cols, 3)?;
+    let mut out = device.zeros::<Bf16>(rows * cols)?;
+    let random = Philox::new(7, Stream::new("speed"));
+    exmy_cuda::times::begin();
+    for text in ["mxfp8-e4m3", "nvfp4", "mxfp8-e4m3@sr8", "nvfp4@sr8", "bf16>rht16>nvfp4@sr8"] {
+        let Ok(quantizer) = text.parse::<Quantizer>() else { continue };
+        for axis in [Axis::Cols, Axis::Rows] {
+            let mut all = |times: usize| -> Result<()> {
+                (0..times).try_for_each(|_| {
+                    let to = ViewMut::new(&mut out, rows, cols)?;
+                    image_into(&quantizer, View::new(&x, rows, cols)?, axis, random, to)
+                })
+            };
+            all(2)?;
+            exmy_cuda::times::table();
+            all(10)?;
+            println!("{text} {axis:?}, 10 images in bf16\n{}", exmy_cuda::times::table());
+        }
+    }
+    Ok(())
+}
+
+/// How many launches of a kernel that does next to nothing so many streams begin together, each fed by a
+/// thread.
+fn launches(device: &Device, streams: usize) -> Result<f64> {
+    const EACH: usize = 200_000;
+    let random = Philox::new(7, Stream::new("speed"));
+    let work = |count: usize, stream: &Device| -> Result<()> {
+        let mut words = stream.zeros::<u32>(4)?;
+        (0..count).try_for_each(|_| words_into(random, 0, &mut words))?;
+        words.to_vec().map(drop)
+    };
+    let streams: Vec<_> = (0..streams).map(|_| device.stream()).collect::<Result<_>>()?;
+    streams.iter().try_for_each(|stream| work(1000, stream))?;
+    let begun = Instant::now();
+    std::thread::scope(|scope| {
+        let threads: Vec<_> =
+            streams.iter().map(|stream| scope.spawn(|| work(EACH, stream))).collect();
+        threads.into_iter().try_for_each(|thread| thread.join().expect("no panic"))
+    })?;
+    Ok((EACH * streams.len()) as f64 / begun.elapsed().as_secs_f64())
+}
+
 fn run() -> Result<()> {
     let device = Device::new(0)?;
     println!("{}", device.properties().name);
@@ -152,6 +200,16 @@ fn run() -> Result<()> {
     }
     if wants("images") {
         images(&device)?;
+    }
+    if wants("launches") {
+        for streams in [1, 2, 4, 8, 16] {
+            let millions = launches(&device, streams)? / 1e6;
+            println!("{streams} streams: {millions:.2} million launches a second");
+        }
+    }
+    // Last, as launches are waited for from then on.
+    if wants("kernels") {
+        kernels(&device)?;
     }
     Ok(())
 }
