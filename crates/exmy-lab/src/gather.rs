@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 mod names;
 
 #[doc(hidden)]
-pub use names::{Names, names};
+pub use names::{Names, conditions, names};
 
 /// Folders below a named one that are looked into.
 const DEPTH: usize = 4;

@@ -96,6 +96,11 @@ pub(crate) fn is_table(text: &str) -> bool {
 
 /// The rows as lines of text under `header`, which names the labels' columns.
 pub fn text(header: &[&str], rows: &[Row]) -> String {
+    aligned(&cells(header, rows), header.len())
+}
+
+/// The rows as cells, those of the headings first.
+pub fn cells(header: &[&str], rows: &[Row]) -> Vec<Vec<String>> {
     let several = rows.iter().any(|row| row.runs > 1);
     let has_bits = rows.iter().any(|row| row.val_bits.is_some());
     let head = header.iter().copied();
@@ -128,7 +133,7 @@ pub fn text(header: &[&str], rows: &[Row]) -> String {
         line.push(end);
         cells.push(line);
     }
-    aligned(&cells, header.len())
+    cells
 }
 
 /// Cells as lines; the first `left` columns begin, the others end in line.

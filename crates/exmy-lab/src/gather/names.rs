@@ -6,7 +6,7 @@
 
 use crate::keys::{keys, repeats};
 use crate::overview::unlike::different;
-use crate::runner::differ;
+use crate::runner::{Run, differ};
 use exmy::safetensors::whole;
 use exmy::shown::printable_path;
 use exmy_train::train::config::Config;
@@ -52,6 +52,12 @@ pub fn names(found: &[(PathBuf, Config)]) -> Names {
         false => condition.clone(),
     };
     Names { runs: conditions.iter().zip(found).map(with_seed).collect(), conditions }
+}
+
+/// What runs that are to be trained are called, but for their seeds.
+pub fn conditions(runs: &[Run]) -> Vec<String> {
+    let of = |run: &Run| (PathBuf::from(&run.name), run.config.clone());
+    names(&runs.iter().map(of).collect::<Vec<_>>()).conditions
 }
 
 /// Whether runs of one name are the same but for their seeds, each of which is there once.

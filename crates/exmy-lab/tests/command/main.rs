@@ -26,6 +26,8 @@ mod runs;
 mod sample;
 mod studies;
 mod sweep;
+#[cfg(target_os = "linux")]
+mod terminal;
 mod units;
 mod vectors;
 mod verify;

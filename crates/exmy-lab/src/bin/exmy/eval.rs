@@ -1,5 +1,6 @@
 //! `exmy eval`: what number formats cost a trained model.
 
+use crate::bar::bar;
 use crate::phase::Phase;
 use crate::settings::Work;
 use crate::show;
@@ -16,7 +17,7 @@ use exmy_train::nn::Cpu;
 use exmy_train::published::Published;
 use exmy_train::recipe::Recipe;
 use exmy_train::train::memory;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::ProgressBar;
 use serde_json::json;
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -275,15 +276,8 @@ struct Bar {
 
 impl Bar {
     fn new(all: usize, quiet: bool) -> Self {
-        let target =
-            if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
-        let bar = ProgressBar::with_draw_target(Some(all as u64), target);
         let template = "{spinner} {wide_bar:.cyan/dim} window {pos}/{len} {msg} {eta:>4}";
-        let style = ProgressStyle::with_template(template);
-        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("━╸─"));
-        if !bar.is_hidden() {
-            bar.enable_steady_tick(show::TICK);
-        }
+        let bar = bar(all as u64, template, quiet);
         let (now, lines) = (Instant::now(), !quiet && !std::io::stderr().is_terminal());
         Self { bar, lines, begun: now, last: now, all }
     }

@@ -3,9 +3,12 @@
 //! The terminal is changed for as long as [`Keys`] lives, and is as it was before after every end of the
 //! program that a program can see: of itself, by a panic, by a signal that [`stop`](crate::stop) waits for.
 //! Ctrl-C and Ctrl-Z keep their meaning. A process in the background leaves the terminal to who has it.
+//!
+//! A program that listens for Ctrl-C also takes the echo away: terminals show it as `^C` where the cursor is,
+//! and that is at the end of a line that is drawn again.
 
 #[cfg(unix)]
-pub(crate) use unix::{Keys, restore};
+pub(crate) use unix::{Keys, no_echo, restore};
 
 #[cfg(unix)]
 mod unix {
@@ -14,7 +17,7 @@ mod unix {
         LocalFlags, SetArg, SpecialCharacterIndices, Termios, tcgetattr, tcsetattr,
     };
     use nix::unistd::{getpgrp, read, tcgetpgrp};
-    use std::io::{IsTerminal, stdin};
+    use std::io::{IsTerminal, stderr, stdin};
     use std::os::fd::AsFd;
     use std::sync::{Mutex, PoisonError};
     use std::time::Duration;
@@ -24,7 +27,8 @@ mod unix {
 
     /// Whether the terminal is this process's now; who changes it in the background is stopped.
     fn is_ours() -> bool {
-        tcgetpgrp(stdin()).is_ok_and(|group| group == getpgrp())
+        let of_input = tcgetpgrp(stdin()).or_else(|_| tcgetpgrp(stderr()));
+        of_input.is_ok_and(|group| group == getpgrp())
     }
 
     /// Puts the terminal back as it was, if it was changed.
@@ -32,7 +36,24 @@ mod unix {
         let before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(before) = before.filter(|_| is_ours()) {
             // Nobody is left to hear that it cannot be.
-            let _ = tcsetattr(stdin(), SetArg::TCSANOW, &before);
+            let _ = tcsetattr(stdin(), SetArg::TCSANOW, &before)
+                .or_else(|_| tcsetattr(stderr(), SetArg::TCSANOW, &before));
+        }
+    }
+
+    /// What is to be put back, unless that is known: the terminal as it is now.
+    fn keep(now: &Termios) {
+        let mut before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner);
+        before.get_or_insert_with(|| now.clone());
+    }
+
+    /// Takes the echo away, where errors go to a terminal that is this process's.
+    pub(crate) fn no_echo() {
+        let Ok(mut now) = tcgetattr(stderr()) else { return };
+        if is_ours() && now.local_flags.contains(LocalFlags::ECHO) {
+            keep(&now);
+            now.local_flags.remove(LocalFlags::ECHO);
+            let _ = tcsetattr(stderr(), SetArg::TCSANOW, &now);
         }
     }
 
@@ -45,8 +66,7 @@ mod unix {
             if !stdin().is_terminal() || !is_ours() {
                 return None;
             }
-            let now = tcgetattr(stdin()).ok()?;
-            *BEFORE.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
+            keep(&tcgetattr(stdin()).ok()?);
             Self::change();
             Some(Self(()))
         }
@@ -98,7 +118,7 @@ mod unix {
 }
 
 #[cfg(not(unix))]
-pub(crate) use other::{Keys, restore};
+pub(crate) use other::{Keys, no_echo, restore};
 
 /// Where there is no such interface no key is seen.
 #[cfg(not(unix))]
@@ -106,6 +126,8 @@ mod other {
     use std::time::Duration;
 
     pub(crate) fn restore() {}
+
+    pub(crate) fn no_echo() {}
 
     pub(crate) struct Keys(());
 

@@ -7,6 +7,7 @@ macro_rules! say {
     ($($text:tt)*) => { $crate::show::say(format_args!($($text)*)) };
 }
 
+mod bar;
 mod compare;
 mod convert;
 #[cfg(feature = "tokenizers")]
@@ -45,7 +46,7 @@ mod verify_tiles;
 mod watch;
 
 use clap::{Parser, Subcommand};
-use exmy::error::Error;
+use exmy::error::{Error, Result};
 use exmy::shown::printable;
 use settings::with_threads;
 use shortened::without_middle;
@@ -122,7 +123,7 @@ fn escaped(error: &clap::Error) -> Option<String> {
 }
 
 /// The arguments; else, when help was shown or the mistake was reported, the exit code.
-fn arguments() -> Result<Arguments, u8> {
+fn arguments() -> std::result::Result<Arguments, u8> {
     Arguments::try_parse().map_err(|error| {
         if let Some(text) = escaped(&error) {
             say!("{text}");
@@ -152,7 +153,20 @@ fn main() -> ExitCode {
         return ExitCode::from(MISUSE);
     }
     settings::remark_on_e4m3(std::env::args_os().skip(1));
-    let result = match arguments.command {
+    let result = run(arguments.command);
+    keys::restore();
+    match result {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            show::error(&error);
+            ExitCode::from(MISUSE)
+        }
+    }
+}
+
+/// Runs a command; the result is the exit code.
+fn run(command: Command) -> Result<u8> {
+    match command {
         Command::Train(arguments) => train::run(*arguments),
         Command::Sweep(arguments) => sweep::run(&arguments),
         Command::Study(arguments) => study::run(&arguments),
@@ -177,12 +191,5 @@ fn main() -> ExitCode {
         Command::VerifyCols(arguments) => verify_cols::run(&arguments),
         Command::VerifyTiles(arguments) => verify_tiles::run(&arguments),
         Command::ExplainMma(arguments) => explain_mma::run(&arguments),
-    };
-    match result {
-        Ok(code) => ExitCode::from(code),
-        Err(error) => {
-            show::error(&error);
-            ExitCode::from(MISUSE)
-        }
     }
 }

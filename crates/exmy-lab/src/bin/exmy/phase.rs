@@ -4,6 +4,7 @@
 //! The line comes after half a second, so that short work shows nothing, and says for how long it has been
 //! so. It is on stderr, and only where that is a terminal.
 
+use crate::bar::columns;
 use std::io::{IsTerminal, Write, stderr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -42,7 +43,7 @@ impl Phase {
             while receiver.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
                 wait = NEXT;
                 let (turn, seconds) = (turns.next().unwrap_or(' '), begun.elapsed().as_secs());
-                let width = terminal_size::terminal_size_of(stderr()).map_or(80, |(w, _)| w.0);
+                let width = columns();
                 let line = format!("{turn} {what}, {seconds} s");
                 let line: String = line.chars().take(usize::from(width).max(2) - 1).collect();
                 DRAWN.store(true, Ordering::SeqCst);

@@ -1,12 +1,12 @@
 //! Tables of tensors: their names are long, so a table that does not fit gives each a line of its
 //! own, and each cell where that does not fit either.
 
+use crate::bar::bar;
 use crate::shortened::without_middle;
-use crate::show::TICK;
 use crate::stop::Stop;
 use exmy::safetensors::{Progress, Watch};
 use exmy::shown::printable;
-use indicatif::{HumanBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{HumanBytes, ProgressBar};
 use std::io::IsTerminal;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
@@ -145,17 +145,9 @@ pub(crate) struct Bar {
 impl Bar {
     /// `verb` as in "quantized 3 GiB of 8 GiB".
     pub(crate) fn new(verb: &'static str, quiet: bool) -> Self {
-        let target =
-            if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
-        let bar = ProgressBar::with_draw_target(Some(0), target);
-        let style = ProgressStyle::with_template(
-            "{spinner} {prefix}{bytes}/{total_bytes} {wide_bar:.cyan/dim} {binary_bytes_per_sec} {eta:>4}",
-        );
-        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("━╸─"));
-        if !bar.is_hidden() {
-            // A tensor may take seconds.
-            bar.enable_steady_tick(TICK);
-        }
+        let template = "{spinner} {prefix}{bytes}/{total_bytes} {wide_bar:.cyan/dim} {binary_bytes_per_sec} \
+                        {eta:>4}";
+        let bar = bar(0, template, quiet);
         let lines = !quiet && !std::io::stderr().is_terminal();
         Self { bar, lines, verb, last_line: Instant::now() }
     }

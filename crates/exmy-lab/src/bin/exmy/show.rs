@@ -3,11 +3,12 @@
 //! On a terminal progress is a bar that fits its width; elsewhere (a pipe, a log) it is one line
 //! every few seconds. Progress and messages go to stderr, results to stdout.
 
-use crate::PARTLY;
+use crate::bar::{self, bar, columns, is_narrow};
 use crate::phase;
 use crate::settings::counted;
 use crate::shortened::without_middle;
 use crate::stop::{Held, Stop};
+use crate::{PARTLY, rows};
 use exmy::error::{Error, Result};
 use exmy::shown::{printable, printable_json, printable_lines, printable_path};
 use exmy_lab::amounts::{duration, grouped, thousands};
@@ -23,7 +24,7 @@ use exmy_train::train::record::Metrics;
 use exmy_train::train::run::{Folder, Outcome, Summary, Watch, intact};
 use exmy_train::train::start::Matching;
 use exmy_train::train::{fit, memory};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::ProgressBar;
 use std::fmt::Arguments;
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::Path;
@@ -43,7 +44,7 @@ pub(crate) fn say(text: Arguments<'_>) {
     phase::clear();
     let text = printable_lines(&text.to_string());
     let lines: Vec<String> = text.split('\n').map(|line| without_middle(line, LONGEST)).collect();
-    let _ = writeln!(std::io::stderr(), "{}", lines.join("\n"));
+    let _ = bar::aside(|| writeln!(std::io::stderr(), "{}", lines.join("\n")));
 }
 
 /// Prints an error the way every command does.
@@ -86,13 +87,20 @@ pub(crate) fn wrapped(text: &str, columns: usize, indent: usize) -> String {
     lines + line.trim_end()
 }
 
-/// What is about to be trained, on what, into where.
-pub(crate) fn header(out: &Path, config: &Config, data: &Dataset, runs: usize) {
+/// A text on the terminal that errors go to: [`wrapped`], where there is one.
+fn fitted(text: &str, indent: usize) -> String {
     let width = terminal_size::terminal_size_of(std::io::stderr());
     let width = width.map_or(usize::MAX, |(width, _)| usize::from(width.0));
-    let line = |head: &str, text: &str| say!("{}", wrapped(&format!("{head:<9}{text}"), width, 9));
-    let parameters = thousands(config.model.layout().len() as u64);
-    line("data", &grouped(&data.description).replace('\u{202f}', " "));
+    wrapped(text, width, indent).replace('\u{202f}', " ")
+}
+
+/// What is about to be trained, on what, into where.
+pub(crate) fn header(out: &Path, config: &Config, data: &Dataset, runs: usize) {
+    let line = |head: &str, text: &str| say!("{}", fitted(&format!("{head:<9}{text}"), 9));
+    // Narrow spaces keep a number on its line.
+    let number = |number: u64| thousands(number).replace(' ', "\u{202f}");
+    let parameters = number(config.model.layout().len() as u64);
+    line("data", &grouped(&data.description));
     if let Some(reference) = &data.reference {
         let text = format!(
             "its entropy rate {:.4} nats/byte, its -log p on the validation text {:.4}",
@@ -118,7 +126,7 @@ pub(crate) fn header(out: &Path, config: &Config, data: &Dataset, runs: usize) {
         "{} of {} steps x {} tokens, {}, SIMD {}",
         counted(runs as u64, "run"),
         train.steps,
-        thousands((train.batch * config.model.context()) as u64),
+        number((train.batch * config.model.context()) as u64),
         threads(),
         exmy::simd::level()
     );
@@ -133,12 +141,6 @@ fn threads() -> String {
     }
 }
 
-/// Time between turns of what shows that work goes on.
-pub(crate) const TICK: Duration = Duration::from_millis(250);
-
-/// Columns below which a bar leaves no room for numbers.
-const NARROW: u16 = 72;
-
 /// A name of at most so many characters.
 pub(crate) fn shortened(name: &str, most: usize) -> String {
     if name.chars().count() <= most {
@@ -150,6 +152,8 @@ pub(crate) fn shortened(name: &str, most: usize) -> String {
 /// Shows one run's progress and passes on the wish to stop.
 pub(crate) struct Watcher<'a> {
     bar: ProgressBar,
+    /// The columns behind what stands before the message, on a narrow terminal.
+    room: Option<usize>,
     name: String,
     stop: &'a Stop,
     /// While it is trained.
@@ -163,16 +167,16 @@ pub(crate) struct Watcher<'a> {
 }
 
 impl<'a> Watcher<'a> {
-    /// For run `index` of `count`, of which those before had the recipes `known`.
+    /// For run `index` of `count`, called `name`, of which those before had the recipes `known`.
     pub(crate) fn new<'r>(
-        config: &Config,
+        (name, config): (&str, &Config),
         (index, count): (usize, usize),
         known: impl IntoIterator<Item = &'r Recipe>,
         quiet: bool,
         stop: &'a Stop,
     ) -> Self {
         let place = if count == 1 { String::new() } else { format!("{}/{count} ", index + 1) };
-        let name = format!("{place}{}, seed {}", config.recipe, config.seed);
+        let name = format!("{place}{name}, seed {}", config.seed);
         if !quiet && !known.into_iter().any(|known| *known == config.recipe) {
             // Before there is a bar, whose line it would stand in. A recipe that does not go with the
             // model is reported by the run.
@@ -181,27 +185,22 @@ impl<'a> Watcher<'a> {
                 say!("{place}{}{}: linear layers multiply in {span}", config.recipe, from(span));
             }
         }
-        let bar = ProgressBar::with_draw_target(
-            Some(config.train.steps),
-            if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() },
-        );
-        let width = terminal_size::terminal_size_of(std::io::stderr()).map_or(80, |(w, _)| w.0);
-        let narrow = width < NARROW;
-        let style = ProgressStyle::with_template(match narrow {
+        let template = match is_narrow() {
             false => "{spinner} {prefix} {wide_bar:.cyan/dim} {pos}/{len} {msg} {eta:>4}",
-            true => "{prefix} {pos}/{len} {eta} {wide_msg}",
-        });
-        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("━╸─"));
-        bar.set_prefix(shortened(&name, usize::from(width / 2)));
-        if !bar.is_hidden() {
-            // Before the first step checkpoints are read and the first validation is done; a step may
-            // take seconds.
-            bar.set_message("preparing");
-            bar.enable_steady_tick(TICK);
-        }
+            true => "{prefix} {pos}/{len} {wide_msg}",
+        };
+        let steps = config.train.steps;
+        let bar = bar(steps, template, quiet);
+        let shown = shortened(&name, usize::from(columns() / 2));
+        let taken = shown.width() + format!(" {steps}/{steps} ").len();
+        let room = usize::from(columns()).saturating_sub(taken);
+        bar.set_prefix(shown);
+        // Before the first step checkpoints are read and the first validation is done.
+        bar.set_message("preparing");
         let now = Instant::now();
         Self {
             bar,
+            room: is_narrow().then_some(room),
             name,
             stop,
             held: None,
@@ -249,14 +248,23 @@ impl Watch for Watcher<'_> {
         let seconds = self.begun.elapsed().as_secs_f64().max(1e-9);
         let speed = (done * self.tokens_per_step) as f64 / seconds;
         self.bar.set_position(metrics.step);
-        let shown = if done > 0 { format!("{speed:.0} tok/s") } else { String::new() };
-        self.bar.set_message(format!("loss {:.4} {shown}", self.loss));
+        let mut text = format!("loss {:.4}", self.loss);
+        let speed_shown = format!(" {speed:.0} tok/s");
+        match self.room {
+            None if done > 0 => text += &speed_shown,
+            Some(room) if done > 0 => {
+                // No number loses its end.
+                let left = format!(" {}", duration(self.bar.eta().as_secs_f64()));
+                for more in [left, speed_shown] {
+                    text += if text.len() + more.len() <= room { &more } else { "" };
+                }
+            }
+            _ => {}
+        }
+        self.bar.set_message(text);
         for event in &metrics.events {
-            let line = format!("{}: step {}: {}", self.name, metrics.step, event);
-            if self.lines {
-                say!("{line}");
-            } else {
-                self.bar.println(printable_lines(&line));
+            if self.lines || !self.bar.is_hidden() {
+                say!("{}: step {}: {}", self.name, metrics.step, event);
             }
         }
         if self.lines && done > 0 && self.last_line.elapsed() >= LINE_EVERY {
@@ -281,7 +289,7 @@ impl Watch for Watcher<'_> {
 
 /// Where a stopped job stands and how to go on.
 pub(crate) fn stopped(out: &Path) {
-    say!("stopped; every step so far is kept. Continue with");
+    say!("{}", fitted("stopped; every step so far is kept. Continue with", 0));
     say!("  exmy train --resume {}", printable_path(out));
 }
 
@@ -318,7 +326,7 @@ pub(crate) fn json(value: &serde_json::Value) -> Result<()> {
 pub(crate) fn raw(text: &str) -> Result<()> {
     phase::clear();
     let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    match bar::aside(|| out.write_all(text.as_bytes()).and_then(|()| out.flush())) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
             Err(Error::new("cannot write the result").because(error))
         }
@@ -342,33 +350,31 @@ pub(crate) fn table(
             speeds.push((labels, outcome.tokens, outcome.train_seconds));
         }
     }
-    let text = table::text(&header, &rows);
-    let mut lines = text.lines();
-    let width = text.lines().map(|line| line.chars().count()).max().unwrap_or(0);
-    let mut with_speed = |speed: &str| {
-        let line = lines.next().unwrap_or_default();
-        format!("{line:<width$}  {speed:>10}\n")
-    };
-    let mut shown = String::from("\n") + &with_speed("tokens/s");
-    for row in &rows {
+    let mut cells = table::cells(&header, &rows);
+    cells[0].push(format!("{:>10}", "tokens/s"));
+    for (row, cells) in rows.iter().zip(&mut cells[1..]) {
         let same = speeds.iter().filter(|(labels, ..)| **labels == row.labels);
         let (tokens, seconds) =
             same.fold((0, 0.0), |(tokens, sum), (_, n, seconds)| (tokens + n, sum + seconds));
-        shown += &match tokens {
-            0 => with_speed("(earlier)"),
-            _ => with_speed(&thousands((tokens as f64 / seconds) as u64)),
-        };
+        cells.push(match tokens {
+            0 => "(earlier)".to_owned(),
+            _ => thousands((tokens as f64 / seconds) as u64),
+        });
     }
+    let mut shown = String::from("\n") + &listed(&cells, header.len(), rows::width());
+    let mut notes = Vec::new();
     if let Kind::Train { reference: Some(reference), .. } = &manifest.kind {
-        shown += &format!("the language itself: {reference:.4} nats/byte on the validation text\n");
+        notes.push(format!("the language itself: {reference:.4} nats/byte on the validation text"));
     }
     if let Some(first) = rows.first() {
-        shown +=
-            &format!("loss in {unit}; gap: validation loss above that of {}\n", first.labels[0]);
+        let first = &first.labels[0];
+        notes.push(format!("loss in {unit}; gap: validation loss above that of {first}"));
     }
     if let (Place::Cuda(_), false) = (place, speeds.is_empty()) {
-        shown += &format!("trained on {place}\n");
+        notes.push(format!("trained on {place}"));
     }
+    let columns = rows::width().unwrap_or(usize::MAX);
+    notes.iter().for_each(|note| shown += &(wrapped(note, columns, 2) + "\n"));
     shown += &formats(results());
     if let Some(curves) = out.picture() {
         shown += &format!("curves: {}\n", printable_path(&curves));
@@ -380,6 +386,21 @@ pub(crate) fn table(
         }
     }
     shown
+}
+
+/// Cells below their headings; a row of a terminal that is too narrow for that has a line for each.
+fn listed(cells: &[Vec<String>], left: usize, columns: Option<usize>) -> String {
+    let text = table::aligned(cells, left);
+    if columns.is_none_or(|columns| text.lines().all(|line| line.width() <= columns)) {
+        return text;
+    }
+    let heads: Vec<&str> = cells[0].iter().map(|head| head.trim()).collect();
+    let line = |cells: &Vec<String>| rows::Line {
+        name: cells[0].clone(),
+        cells: cells[1..].to_vec(),
+        remark: String::new(),
+    };
+    rows::table(&heads, left - 1, &cells[1..].iter().map(line).collect::<Vec<_>>(), columns)
 }
 
 /// Whether all linear layers multiply in one format all the time, as the recipe's name says.

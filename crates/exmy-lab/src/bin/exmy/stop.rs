@@ -20,6 +20,7 @@ const TICK: Duration = Duration::from_millis(50);
 /// Ends the program with the terminal as it was.
 fn exit(code: u8) -> ! {
     crate::phase::clear();
+    crate::bar::clear();
     crate::keys::restore();
     std::process::exit(code.into())
 }
@@ -36,6 +37,7 @@ pub(crate) struct Stop {
 impl Stop {
     /// Listens from now on.
     pub(crate) fn listen() -> Result<Arc<Self>> {
+        crate::keys::no_echo();
         let stop = Arc::new(Self::default());
         let listener = Arc::clone(&stop);
         listen(move |code| Self::ask(&listener, code))

@@ -1,9 +1,10 @@
 //! `exmy study`: what a paper measured, run again.
 
+use crate::bar::bar;
 use crate::phase::Phase;
 use crate::provenance::provenance;
 use crate::settings::{Work, counted};
-use crate::show::{self, TICK, wrapped};
+use crate::show::{self, wrapped};
 use crate::stop::{Held, Stop};
 use clap::Args;
 use exmy::error::{Error, Result};
@@ -21,7 +22,7 @@ use exmy_lab::table::aligned;
 use exmy_train::train::data::{Dataset, Source};
 use exmy_train::train::record::Metrics;
 use exmy_train::train::run::{Outcome, Watch};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::ProgressBar;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -334,19 +335,6 @@ fn plan(
     Ok(aligned(&lines.into_iter().map(Vec::from).collect::<Vec<_>>(), 1))
 }
 
-/// A bar on a terminal.
-fn bar(length: u64, template: &str, quiet: bool) -> ProgressBar {
-    let target = if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
-    let bar = ProgressBar::with_draw_target(Some(length), target);
-    let style = ProgressStyle::with_template(template);
-    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("━╸─"));
-    if !bar.is_hidden() {
-        // A step may take seconds.
-        bar.enable_steady_tick(TICK);
-    }
-    bar
-}
-
 /// One bar for all figures that are read.
 struct Drawn<'a> {
     bar: ProgressBar,
@@ -449,7 +437,7 @@ impl Progress for Training<'_> {
     fn waits(&self, runs: usize) {
         if !self.quiet {
             let runs = counted(runs as u64, "run");
-            self.bar.suspend(|| say!("waits for other processes, which work on {runs}"));
+            say!("waits for other processes, which work on {runs}");
         }
     }
 }

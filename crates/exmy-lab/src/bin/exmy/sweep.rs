@@ -8,6 +8,7 @@ use clap::Args;
 use exmy::error::{Error, Result};
 use exmy::shown::printable_path;
 use exmy_lab::device::Place;
+use exmy_lab::gather::conditions;
 use exmy_lab::runner::{self, OutFolder, Progress, Run, Runner, Shard, Train};
 use exmy_lab::sweep::Plan;
 use exmy_train::train::data::Dataset;
@@ -80,8 +81,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
             say!("shard {shard} of {} runs in {}", plan.runs.len(), printable_path(&out));
         }
         let jobs = place.at_once(1);
-        let shown =
-            Shown { runs: &plan.runs, quiet, several: jobs > 1, stop: &stop, place: &place };
+        let shown = Shown {
+            runs: &plan.runs,
+            names: conditions(&plan.runs),
+            quiet,
+            several: jobs > 1,
+            stop: &stop,
+            place: &place,
+        };
         let runner = Runner::new(out.join("runs")).with_shard(shard).stealing(arguments.steal);
         let runner = runner.on(place.clone()).with_jobs(jobs);
         if runner.work(&plan.runs, None, &shown)?.stopped {
@@ -134,6 +141,8 @@ fn look(arguments: &Arguments, mut folder: OutFolder) -> Result<u8> {
 /// Shows each run as `exmy train` does.
 struct Shown<'a> {
     runs: &'a [Run],
+    /// What they are called but for their seeds.
+    names: Vec<String>,
     quiet: bool,
     /// Whether runs are trained at once: one line each, when it is complete.
     several: bool,
@@ -147,7 +156,8 @@ impl Progress for Shown<'_> {
         show::cost(config, self.place);
         let (quiet, place) = (self.quiet || self.several, (index, self.runs.len()));
         let known = self.runs[..index].iter().map(|run| &run.config.recipe);
-        let outcome = train(&mut Watcher::new(config, place, known, quiet, self.stop))?;
+        let run = (&*self.names[index], config);
+        let outcome = train(&mut Watcher::new(run, place, known, quiet, self.stop))?;
         if self.several && !self.quiet && outcome.summary.is_some() {
             let (name, steps) = (&self.runs[index].name, outcome.steps);
             say!("{name}: {steps} steps in {:.1} s", outcome.train_seconds);

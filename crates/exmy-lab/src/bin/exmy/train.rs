@@ -12,6 +12,7 @@ use exmy::error::{Error, Result};
 use exmy::safetensors::given;
 use exmy::shown::printable_path;
 use exmy_lab::device::Place;
+use exmy_lab::gather::conditions;
 use exmy_lab::runner::{self, OutFolder, Progress, Run, Runner, Train, find_run};
 use exmy_train::recipe::Recipe;
 #[cfg(unix)]
@@ -394,6 +395,7 @@ fn train_all(mut out: OutFolder, arguments: &Arguments, stop: &Stop) -> Result<u
     let shown = Shown {
         out: out.path(),
         runs: &runs,
+        names: conditions(&runs),
         meant: &meant,
         arguments,
         stop,
@@ -442,6 +444,8 @@ fn train_all(mut out: OutFolder, arguments: &Arguments, stop: &Stop) -> Result<u
 struct Shown<'a> {
     out: &'a Path,
     runs: &'a [Run],
+    /// What they are called but for their seeds.
+    names: Vec<String>,
     /// The places of those that are trained.
     meant: &'a [usize],
     arguments: &'a Arguments,
@@ -470,7 +474,8 @@ impl Progress for Shown<'_> {
         }
         show::cost(config, self.place);
         let known = self.runs[..index].iter().map(|run| &run.config.recipe);
-        let mut watcher = Watcher::new(config, (index, count), known, quiet, self.stop);
+        let run = (&*self.names[index], config);
+        let mut watcher = Watcher::new(run, (index, count), known, quiet, self.stop);
         let (outcome, profile) = if self.arguments.profile {
             if !matches!(self.place, Place::Cpu) {
                 exmy_cuda::times::begin();

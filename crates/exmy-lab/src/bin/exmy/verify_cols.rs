@@ -1,12 +1,13 @@
 //! `exmy verify-cols`: recorded conversions of hardware and libraries against this crate's.
 
+use crate::bar::bar;
 use crate::stop::Stop;
 use crate::{inputs, show};
 use clap::Args;
 use exmy::error::{Error, Result};
 use exmy::shown::printable_path;
 use exmy::vectors::columns::{ColumnVerdict, Columns, Conversion, Table};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::ProgressBar;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -149,12 +150,8 @@ impl Progress {
     fn new(columns: &Columns, known: usize, quiet: bool) -> Self {
         let shown = !quiet && columns.table() == Table::F32Digest;
         let total = known * columns.rows();
-        let target =
-            if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-        let bar = ProgressBar::with_draw_target(Some(total as u64), target);
-        let style =
-            ProgressStyle::with_template("{prefix} {wide_bar:.cyan/dim} {percent} % {eta:>4}");
-        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("━╸─"));
+        let template = "{prefix} {wide_bar:.cyan/dim} {percent} % {eta:>4}";
+        let bar = bar(total as u64, template, !shown);
         let now = Instant::now();
         let next_line =
             (shown && !io::stderr().is_terminal()).then(|| Mutex::new(now + LINE_EVERY));

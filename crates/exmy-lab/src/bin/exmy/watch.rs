@@ -30,7 +30,7 @@ pub(crate) struct Arguments {
     #[arg(required = true, value_name = "DIR")]
     runs: Vec<PathBuf>,
     /// Seconds between looks
-    #[arg(long, value_name = "S", default_value_t = 2)]
+    #[arg(long, value_name = "S", default_value_t = 1)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=3600))]
     every: u64,
     /// Look once, as where the output is no terminal
