@@ -126,7 +126,8 @@ fn draw(
         let points = curves.iter().flat_map(|one| &one.seeds).map(|(_, points)| points.len());
         let noisy = matches!(name.as_str(), "loss" | "grad_norm") && points.max() > Some(60);
         let (shown, twins) = without_twins(&curves);
-        remarks.extend(twins);
+        let of = if names.len() > 1 { format!("{}: ", chosen::words(name)) } else { String::new() };
+        remarks.extend(twins.map(|twins| of + &twins));
         if let Some(panel) = comparison::differences(&shown, noisy) {
             figure = figure.panel(panel);
         }

@@ -14,6 +14,7 @@
 //!   marked, and a series without any is still named;
 //! - different names read differently: a name that is too long takes several lines, and where even
 //!   these are too few, it loses what it shares with others; the number of a note stays;
+//! - bands that would hide each other are numbers: above four in a panel, each range stands behind its name;
 //! - its size is bounded: at most four points of a series are kept per unit of width (of 720).
 //!
 //! ```
@@ -36,6 +37,7 @@
 pub mod axis;
 #[doc(hidden)]
 pub mod bars;
+mod crowd;
 mod csv;
 mod draw;
 mod frame;

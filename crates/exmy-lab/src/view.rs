@@ -188,7 +188,7 @@ impl View {
         };
         let (lines, merged) = series::distinct(all.iter().map(means).collect());
         let mut under = "mean over seeds; where a run diverged there is no point".to_owned();
-        under.extend(merged.into_iter().flat_map(|words| ["; ".to_owned(), words]));
+        under += if merged.is_some() { "; lines that coincide are drawn once" } else { "" };
         let x = if x.1 { Axis::log(x.0) } else { Axis::whole(x.0) };
         let figure = plot::Figure::new(title).subtitle(under).x(x);
         let figure = figure.order(lines.iter().map(|(name, _)| name.clone()));
@@ -197,7 +197,8 @@ impl View {
             let last = points.last().map_or_else(String::new, |point| format!("{:.3}", point.1));
             panel.line(Series::new(name, points).note(last))
         });
-        Ok(vec![Part::Picture(gaps.into_iter().fold(figure, plot::Figure::panel).panel(panel))])
+        let picture = gaps.into_iter().fold(figure, plot::Figure::panel).panel(panel);
+        Ok(std::iter::once(Part::Picture(picture)).chain(merged.map(Part::Text)).collect())
     }
 }
 

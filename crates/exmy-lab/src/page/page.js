@@ -100,6 +100,10 @@ for (const svg of all("svg.exmy")) {
       p.marks.push({ path, kind, data, dots, name: titled(path), lines: "lfbr".includes(kind) ? lines(data) : [] });
     }
   }
+  for (const { x, marks } of panels) {
+    const most = Math.max(2, ...marks.filter(m => m.kind === "l").flatMap(m => m.lines).map(part => part.length));
+    for (const mark of marks) mark.unit = (x.to - x.from) / (most - 1);
+  }
   const bottom = panels[panels.length - 1];
   const names = [...new Set(all(".y", svg).map(g => g.dataset.name))];
   const hidden = new Set();
@@ -107,15 +111,25 @@ for (const svg of all("svg.exmy")) {
   const perStep = +svg.dataset.tokens || 0;
   const label = all(":scope > text.q.m", svg).find(text => text.textContent === "step");
 
-  const averaged = points => {
-    let sum = 0, weight = 0;
+  // By places, not by points: the edges of a band have others than its line.
+  const averaged = (points, unit) => {
+    let sum = 0, weight = 0, last = points[0][0] - unit;
     return points.map(([x, y]) => {
-      sum = state.smooth * sum + (1 - state.smooth) * y;
-      weight = state.smooth * weight + 1 - state.smooth;
+      const old = state.smooth ** Math.max((x - last) / unit, .1);
+      [sum, weight, last] = [old * sum + (1 - old) * y, old * weight + 1 - old, x];
       return [x, sum / weight];
     });
   };
-  const current = mark => mark.kind === "l" && state.smooth ? mark.lines.map(averaged) : mark.lines;
+  // A band is its upper edge there and its lower edge back.
+  const around = (ring, unit) => {
+    const end = Math.max(...ring.map(([x]) => x)), turn = ring.findLastIndex(([x]) => x === end);
+    const back = ring.slice(turn).reverse();
+    return [...averaged(ring.slice(0, Math.max(turn, 1)), unit), ...averaged(back, unit).reverse()];
+  };
+  const current = mark => {
+    const by = { l: averaged, b: around }[mark.kind];
+    return by && state.smooth ? mark.lines.map(points => by(points, mark.unit)) : mark.lines;
+  };
 
   const redraw = () => {
     const whole = state.from === bottom.x.from && state.to === bottom.x.to;

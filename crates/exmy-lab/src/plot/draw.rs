@@ -7,6 +7,7 @@ use super::{
     Figure, Mark, Panel,
     axis::{Scale, Tick, Ticks, with_factor},
     bars::{from_zero, listed},
+    crowd::uncrowded,
     frame::{Frame, ROWS_RIGHT, SLANT},
     heat::HEAD,
     labels::{distinguish, fits, shorten, width, wrap},
@@ -25,6 +26,8 @@ const ROWS: usize = 16;
 const UNSETTLED: f64 = 0.1;
 
 pub(super) fn figure(figure: &Figure) -> String {
+    let panels = figure.panels.iter().map(uncrowded).collect();
+    let figure = &Figure { panels, ..figure.clone() };
     let mut body = Svg::default();
     let mut y = PAD;
     // Bold type is about an eighth wider than the estimate for regular type.
@@ -71,7 +74,7 @@ pub(super) fn figure(figure: &Figure) -> String {
     let mut svg = Svg::default();
     svg.raw(&format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"exmy\" viewBox=\"0 0 {WIDTH} {height}\" \
-         width=\"100%\" style=\"max-width:1080px\" role=\"img\" aria-label=\"{title}\"{tokens}>"
+         width=\"100%\" style=\"max-width:1080px;height:auto\" role=\"img\" aria-label=\"{title}\"{tokens}>"
     ));
     svg.raw(&format!("<title>{title}</title>"));
     svg.raw(&format!("<desc>{}</desc>", escape(&describe(figure, &frames))));

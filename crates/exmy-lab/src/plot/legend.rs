@@ -85,26 +85,25 @@ impl<'a> Entry<'a> {
 
     /// How many lines of at most `room` it takes with its whole name; None where that does not fit.
     pub(super) fn whole(&self, room: f64) -> Option<usize> {
-        self.lay(self.name, room, room).map(|lines| lines.len())
+        self.lay(self.name, room, LINES).map(|lines| lines.len())
     }
 
     /// Whether it takes at most so many lines of so much `room` under this name.
     pub(super) fn fits(&self, name: &str, room: f64, most: usize) -> bool {
-        // A note that shares the only line leaves half of it to the name.
-        let share = if most > 1 { room } else { room / 2.0 };
-        self.lay(name, room, share).is_some_and(|lines| lines.len() <= most)
+        self.lay(name, room, most).is_some_and(|lines| lines.len() <= most)
     }
 
     /// Writes the name as `text`, which [`fits`](Self::fits).
     pub(super) fn write(&mut self, text: &str, room: f64, most: usize) {
-        let share = if most > 1 { room } else { room / 2.0 };
-        self.lines = self.lay(text, room, share).unwrap_or_default();
+        self.lines = self.lay(text, room, most).unwrap_or_default();
     }
 
-    /// The lines of a name with the note, of which each takes no more than its room: the note follows
-    /// the name where it can and stands below it otherwise.
-    fn lay(&self, name: &str, room: f64, note_room: f64) -> Option<Vec<Part>> {
-        let note = shorten_note(self.note(), FONT, note_room);
+    /// The lines of a name with the note, each of which takes no more than `room`: the note follows the name
+    /// where it can and stands below it otherwise, and so does a range after the note. In a single line the
+    /// note has half of it at most, and the range what is left.
+    fn lay(&self, name: &str, room: f64, most: usize) -> Option<Vec<Part>> {
+        let (note, range) = self.note().split_once(" [").unwrap_or((self.note(), ""));
+        let note = shorten_note(note, FONT, if most > 1 { room } else { room / 2.0 });
         let lines = broken(name, FONT, room)?;
         let mut lines: Vec<Part> = lines.into_iter().map(|name| [name, String::new()]).collect();
         if let Some([last, beside]) = lines.last_mut().filter(|_| !note.is_empty()) {
@@ -114,6 +113,14 @@ impl<'a> Entry<'a> {
             } else {
                 last.push(' ');
                 lines.push([String::new(), note]);
+            }
+        }
+        if let Some(line) = lines.last_mut().filter(|_| !range.is_empty()) {
+            let after = format!(" [{range}");
+            if width(&line.concat(), FONT) + width(&after, FONT) <= room {
+                line[1] += &after;
+            } else if most > 1 {
+                lines.push([String::new(), after.trim_start().to_owned()]);
             }
         }
         Some(lines)

@@ -124,6 +124,8 @@ fn pages_can_be_read_and_used() {
                 assert!(wide <= width, "{place}: {wide} wide");
                 let text = view["text"].as_f64().unwrap();
                 assert!(text >= least, "{place}: text of {text} pixels");
+                let unequal = view["unequal"].as_f64().unwrap();
+                assert!(unequal < 1.05, "{place}: pictures of one group, {unequal} times as wide");
             }
             assert_eq!(
                 one["violations"].as_array().unwrap().len(),
@@ -136,7 +138,7 @@ fn pages_can_be_read_and_used() {
             if pages[one["page"].as_u64().unwrap() as usize].contains("exmy report") {
                 let used = one["used"].as_object().unwrap();
                 let works = |(_, done): (&String, &Value)| done == true || done.is_string();
-                assert!(used.len() == 9 && used.iter().all(works), "{place}: {used:?}");
+                assert!(used.len() == 10 && used.iter().all(works), "{place}: {used:?}");
                 let tip = used["tip"].as_str().unwrap();
                 // Halfway from step 1 to step 40.
                 assert!(tip.starts_with("step 21") && tip.contains("mxfp4"), "{place}: {tip}");

@@ -3,6 +3,7 @@
 //! `tests/plot/small.svg` is a figure compared byte by byte. After a wanted change of the drawing,
 //! write it anew with `EXMY_BLESS=1 cargo test -p exmy-lab --test plot` and look at it.
 
+mod crowd;
 mod grids;
 
 use exmy_lab::plot::{Axis, Band, Figure, Heat, Intervals, Panel, Series};

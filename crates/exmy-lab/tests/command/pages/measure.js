@@ -16,6 +16,12 @@ const sizes = (view, root) => [...root.querySelectorAll("svg.exmy")].flatMap(svg
     .map(text => parseFloat(view.getComputedStyle(text).fontSize) * unit).filter(size => size > 0);
 });
 
+// How much wider the widest picture of a row is than the narrowest one, at most.
+const unequal = root => Math.max(1, ...[...root.querySelectorAll(".grid")].map(grid => {
+  const wide = [...grid.querySelectorAll(":scope > figure > svg.exmy")].map(svg => svg.getBoundingClientRect().width);
+  return wide.length ? Math.max(...wide) / Math.min(...wide) : 1;
+}));
+
 // What a reader does: sorts a table, hides a line, smooths, looks at values, zooms, asks for tokens.
 const used = (view, root) => {
   const found = {};
@@ -46,6 +52,18 @@ const used = (view, root) => {
   slider.value = .9;
   slider.dispatchEvent(new view.Event("input"));
   found.smoothed = line().getAttribute("d") !== before;
+  slider.value = slider.max;
+  slider.dispatchEvent(new view.Event("input"));
+  const places = path => [...path.getAttribute("d").matchAll(/[ML](\S+) ([^MLZ]+)/g)].map(part => [+part[1], +part[2]]);
+  found.within = [...svg.querySelectorAll("path.b")].every(band => {
+    const ring = places(band), name = band.querySelector("title").textContent;
+    const inside = ([x, y]) => {
+      const near = ring.filter(place => Math.abs(place[0] - x) < 1).map(place => place[1]);
+      return near.length < 2 || Math.min(...near) - 1 <= y && y <= Math.max(...near) + 1;
+    };
+    return [...band.parentElement.querySelectorAll("path.l")]
+      .filter(path => path.querySelector("title")?.textContent === name).every(path => places(path).every(inside));
+  });
   slider.value = 0;
   slider.dispatchEvent(new view.Event("input"));
   found.restored = line().getAttribute("d") === before;
@@ -79,7 +97,7 @@ const used = (view, root) => {
     const frame = await laid(page, width, script);
     const [view, root] = [frame.contentWindow, frame.contentDocument];
     const one = { page, width, script, dark: view.matchMedia("(prefers-color-scheme: dark)").matches,
-      wide: root.documentElement.scrollWidth, text: Math.min(99, ...sizes(view, root)), violations: [],
+      wide: root.documentElement.scrollWidth, text: Math.min(99, ...sizes(view, root)), unequal: unequal(root), violations: [],
       read: root.querySelector("main").innerText.replace(/\s+/g, " ").length, background: view.getComputedStyle(root.body).backgroundColor };
     if (script && AXE) {
       const node = root.createElement("script");
