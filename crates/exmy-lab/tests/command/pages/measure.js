@@ -55,7 +55,7 @@ const used = (view, root) => {
   slider.value = slider.max;
   slider.dispatchEvent(new view.Event("input"));
   const places = path => [...path.getAttribute("d").matchAll(/[ML](\S+) ([^MLZ]+)/g)].map(part => [+part[1], +part[2]]);
-  found.within = [...svg.querySelectorAll("path.b")].every(band => {
+  found.within = [...svg.querySelectorAll("path.b:has(title)")].every(band => {
     const ring = places(band), name = band.querySelector("title").textContent;
     const inside = ([x, y]) => {
       const near = ring.filter(place => Math.abs(place[0] - x) < 1).map(place => place[1]);
