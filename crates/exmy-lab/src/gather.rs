@@ -14,6 +14,7 @@ use exmy_train::train::record::Metrics;
 use exmy_train::train::run::{self, Folder, Summary, intact};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 mod names;
@@ -271,7 +272,17 @@ fn folders(path: &Path, depth: usize, found: &mut Found) -> Result<()> {
     if depth == 0 {
         return Ok(());
     }
-    let entries = fs::read_dir(path).map_err(|e| Error::io("read the folder", path, e))?;
+    let entries = match fs::read_dir(path) {
+        Ok(entries) => entries,
+        Err(error) if depth == DEPTH => return Err(Error::io("read the folder", path, error)),
+        Err(error) => {
+            // One that vanished meanwhile held nothing.
+            if error.kind() != ErrorKind::NotFound {
+                found.closed.push(path.to_owned());
+            }
+            return Ok(());
+        }
+    };
     let mut below: Vec<PathBuf> =
         entries.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
     // What a process is putting together, or was when it was killed, is no run yet.
@@ -303,6 +314,20 @@ fn folders(path: &Path, depth: usize, found: &mut Found) -> Result<()> {
 struct Found {
     runs: Vec<PathBuf>,
     not_begun: Vec<String>,
+    /// Folders below the named ones that cannot be read.
+    closed: Vec<PathBuf>,
+}
+
+impl Found {
+    /// What is wrong with the folders that cannot be read.
+    fn broken(&self) -> Vec<Error> {
+        let Some(first) = self.closed.first() else { return Vec::new() };
+        let more = match self.closed.len() - 1 {
+            0 => String::new(),
+            more => format!(", nor can {more} more"),
+        };
+        vec![Error::new(format!("{} cannot be read{more}", printable_path(first)))]
+    }
 }
 
 /// The hash at the end of the name of a run's folder.
@@ -311,12 +336,14 @@ fn hash_of(path: &Path) -> Option<&str> {
     (hash.len() == 16 && hash.bytes().all(|byte| byte.is_ascii_hexdigit())).then_some(hash)
 }
 
-/// The folders of the runs at and below some paths, each once.
+/// The folders of the runs at and below some paths, each once, and which folders below cannot be read.
 ///
 /// # Errors
-/// If a folder cannot be read, or there is no run in one.
-pub fn run_folders(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
-    Ok(find(paths)?.runs)
+/// If a path cannot be read, or there is no run in one.
+pub fn run_folders(paths: &[PathBuf]) -> Result<(Vec<PathBuf>, Vec<Error>)> {
+    let found = find(paths)?;
+    let broken = found.broken();
+    Ok((found.runs, broken))
 }
 
 /// The recipes of the runs that are planned at and below some paths, and that nobody has begun: those of a
@@ -356,7 +383,8 @@ fn find(paths: &[PathBuf]) -> Result<Found> {
 /// If a folder cannot be read, there is no run in one, or no run can be read.
 pub fn gather(paths: &[PathBuf]) -> Result<(Vec<RecordedRun>, Vec<Error>)> {
     let (mut configs, mut read, mut broken) = (Vec::new(), Vec::new(), Vec::new());
-    for path in run_folders(paths)? {
+    let (folders, closed) = run_folders(paths)?;
+    for path in folders {
         let folder = Folder::new(&path);
         match (folder.config(), folder.metrics(), folder.summary()) {
             (Ok(config), Ok(metrics), Ok(summary)) => {
@@ -369,6 +397,7 @@ pub fn gather(paths: &[PathBuf]) -> Result<(Vec<RecordedRun>, Vec<Error>)> {
     if configs.is_empty() && !broken.is_empty() {
         return Err(broken.swap_remove(0));
     }
+    broken.extend(closed);
     let Names { runs, conditions } = names(&configs);
     let found = configs.into_iter().zip(runs.into_iter().zip(conditions)).zip(read);
     let run = |(((path, config), (name, condition)), (metrics, summary))| {
@@ -413,7 +442,8 @@ pub struct NamedRun {
 /// As [`gather`].
 pub fn configured(paths: &[PathBuf]) -> Result<(Vec<NamedRun>, Vec<Error>)> {
     let (mut found, mut broken) = (Vec::new(), Vec::new());
-    for path in run_folders(paths)? {
+    let (folders, closed) = run_folders(paths)?;
+    for path in folders {
         match Folder::new(&path).config() {
             Ok(config) => found.push((path, config)),
             Err(error) => broken.push(error),
@@ -422,6 +452,7 @@ pub fn configured(paths: &[PathBuf]) -> Result<(Vec<NamedRun>, Vec<Error>)> {
     if found.is_empty() && !broken.is_empty() {
         return Err(broken.swap_remove(0));
     }
+    broken.extend(closed);
     let names = names(&found).runs;
     let run = |((path, config), name)| NamedRun { name, folder: Folder::new(path), config };
     Ok((found.into_iter().zip(names).map(run).collect(), broken))

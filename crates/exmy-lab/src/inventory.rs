@@ -113,8 +113,9 @@ fn without_hash(runs: &mut [Listed]) {
 /// # Errors
 /// If the folder cannot be read, or holds no run.
 pub fn list(path: &Path) -> Result<(Vec<Listed>, Vec<Error>)> {
-    let (mut runs, mut ends, mut broken) = (Vec::new(), Vec::new(), Vec::new());
-    for run in run_folders(&[path.to_owned()])? {
+    let (mut runs, mut ends) = (Vec::new(), Vec::new());
+    let (folders, mut broken) = run_folders(&[path.to_owned()])?;
+    for run in folders {
         let below = run.strip_prefix(path).ok().filter(|below| !below.as_os_str().is_empty());
         let name = printable_path(below.unwrap_or(&run));
         let folder = Folder::new(run);

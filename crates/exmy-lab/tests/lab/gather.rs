@@ -98,6 +98,27 @@ fn folders_are_found_below() {
     assert!(gather(&[root.path().join("nothing")]).is_err());
 }
 
+/// Not every folder below can be read, and some are gone before they are looked into: as those of `/dev/fd`, of
+/// which one is the look itself.
+#[test]
+#[cfg(target_os = "linux")]
+fn folders_that_cannot_be_read_stop_nothing() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let root = tempfile::tempdir().unwrap();
+    let (run, closed) = (root.path().join("run"), root.path().join("closed"));
+    Folder::new(&run).create(&preset("nano").unwrap()).unwrap();
+    fs::create_dir(&closed).unwrap();
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0)).unwrap();
+    symlink("/proc/self/fd", root.path().join("fd")).unwrap();
+    let (found, broken) = gather(&[root.path().to_owned()]).unwrap();
+    assert!(found.iter().any(|known| known.folder.path() == run));
+    // Who may do everything may read it.
+    let is_closed = fs::read_dir(&closed).is_err();
+    let said = broken.iter().any(|error| error.to_string().contains("closed cannot be read"));
+    assert_eq!(said, is_closed, "{broken:?}");
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).unwrap();
+}
+
 /// A run is found by the hash at the end of its name, whatever the words before it.
 #[test]
 fn planned_runs_without_a_folder_are_not_begun() {

@@ -112,7 +112,7 @@ impl Shared {
 fn stamp(runs: &[PathBuf]) -> Arc<str> {
     let mut hasher = DefaultHasher::new();
     match run_folders(runs) {
-        Ok(folders) => {
+        Ok((folders, _)) => {
             for path in folders {
                 let folder = Folder::new(path);
                 is_at_work(&folder).hash(&mut hasher);
