@@ -19,6 +19,7 @@ use crate::plot::smooth;
 use crate::statistics::{mean, median, sd};
 use exmy_train::train::record::Metrics;
 use exmy_train::train::running_median::LEAST;
+use serde::{Deserialize, Serialize};
 
 /// Losses and gradient norms of a run, by step; a value that was no finite number is NaN.
 pub type Curve = Vec<(u64, f64)>;
@@ -31,7 +32,7 @@ pub fn curves(metrics: &[Metrics]) -> (Curve, Curve) {
 }
 
 /// Steps in a row at which the loss was far above its level.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Spike {
     /// Its first step.
     pub first: u64,
@@ -46,7 +47,7 @@ pub struct Spike {
 }
 
 /// What a detector found.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
     /// The step from which on the run had diverged, if it did.
     pub diverged: Option<u64>,

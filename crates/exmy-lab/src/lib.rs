@@ -29,6 +29,7 @@ pub mod scale;
 pub mod compare;
 #[cfg(feature = "tokenizers")]
 pub mod corpus;
+pub mod curves;
 pub mod detect;
 pub mod device;
 pub mod estimate;

@@ -181,7 +181,7 @@ impl Metric {
                 let model = planned.config.model.decoder();
                 capped(run.tail_loss(), model.map_or(1, |model| model.vocab))
             }
-            Self::Spikes => outcome().verdict.spikes_per_thousand(run.losses().len()),
+            Self::Spikes => outcome().verdict.spikes_per_thousand(run.summary.steps as usize),
             Self::Failed => count(outcome().failed()),
             Self::Tail => tail(run),
             Self::LogTail => libm::log(tail(run)),

@@ -5,6 +5,39 @@ use crate::detect::{self, Curve, Factor, Nats, Verdict};
 use crate::plot::smooth;
 use crate::run_config::RunConfig;
 use crate::store::Trained;
+use serde::{Deserialize, Serialize};
+
+/// What is said of a run by all of its steps. A [thinned](crate::curves) record has it from before.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Judged {
+    /// Its spikes, and whether it diverged.
+    pub verdict: Verdict,
+    /// Whether a language model never learnt much.
+    pub untrained: bool,
+    /// The mean of the last tenth, at most the loss before training: a run that diverged has learnt nothing.
+    /// Absent if that was no finite number.
+    pub tail: Option<f64>,
+}
+
+impl Judged {
+    /// By the rule for the run's kind of loss.
+    pub fn of(trained: &Trained, planned: &RunConfig) -> Self {
+        if let Some(known) = &trained.judged {
+            return known.clone();
+        }
+        let (losses, norms) = detect::curves(&trained.metrics);
+        let (verdict, untrained) = match planned.config.model.decoder() {
+            Some(model) => {
+                let rules = Nats::default();
+                let untrained = rules.failed_to_train(&losses, model.vocab) == Some(true);
+                (rules.judge(&losses, &norms), untrained)
+            }
+            None => (Factor::default().judge(&losses, &norms), false),
+        };
+        let tail = Some(tail(trained)).filter(|tail| tail.is_finite());
+        Self { verdict, untrained, tail }
+    }
+}
 
 /// A run with what became of it.
 #[derive(Clone, Debug)]
@@ -15,22 +48,15 @@ pub struct Outcome {
     pub verdict: Verdict,
     /// Whether a language model never learnt much.
     untrained: bool,
-    /// The mean of the last tenth, at most the loss before training: a run that diverged has learnt nothing.
+    /// As [`Judged`] has it, or not a number.
     pub(super) tail: f64,
 }
 
 impl Outcome {
     pub fn of(trained: Trained, planned: &RunConfig) -> Self {
         let (losses, norms) = detect::curves(&trained.metrics);
-        let (verdict, untrained) = match planned.config.model.decoder() {
-            Some(model) => {
-                let rules = Nats::default();
-                let untrained = rules.failed_to_train(&losses, model.vocab) == Some(true);
-                (rules.judge(&losses, &norms), untrained)
-            }
-            None => (Factor::default().judge(&losses, &norms), false),
-        };
-        let tail = tail(&trained);
+        let Judged { verdict, untrained, tail } = Judged::of(&trained, planned);
+        let tail = tail.unwrap_or(f64::NAN);
         Self { trained, losses, norms, verdict, untrained, tail }
     }
 
@@ -61,6 +87,9 @@ impl Outcome {
 
 /// The mean of the last tenth of the losses, at most the first.
 pub(super) fn tail(run: &Trained) -> f64 {
+    if let Some(known) = &run.judged {
+        return known.tail.unwrap_or(f64::NAN);
+    }
     let first = detect::curves(&run.metrics).0.first().map_or(f64::NAN, |first| first.1);
     let last = run.tail_loss();
     if last.is_finite() { last.min(first) } else { first }
@@ -71,11 +100,14 @@ pub(super) fn points(curve: &Curve) -> Vec<(f64, f64)> {
     curve.iter().map(|&(step, value)| (step as f64, value)).collect()
 }
 
-/// The moving average over some 2 % of a curve's points.
-pub(super) fn calm(curve: &Curve) -> Vec<(f64, f64)> {
+/// The moving average over some 2 % of a curve's steps.
+pub fn calm(curve: &Curve) -> Vec<(f64, f64)> {
     let values: Vec<f64> = curve.iter().map(|(_, value)| *value).collect();
-    let horizon = (values.len() as f64 / 50.0).max(1.0);
-    let smoothed = smooth(&values, |_| horizon);
+    let steps = curve.first().zip(curve.last()).map_or(0, |(first, last)| last.0 - first.0 + 1);
+    let horizon = steps as f64 / 50.0;
+    // A thinned curve has fewer points in as many steps.
+    let gap = |i: usize| if i == 0 { 1 } else { curve[i].0 - curve[i - 1].0 };
+    let smoothed = smooth(&values, |i| (horizon / gap(i) as f64).max(1.0));
     curve.iter().map(|(step, _)| *step as f64).zip(smoothed).collect()
 }
 

@@ -14,6 +14,7 @@
 mod old;
 
 use crate::amounts::{duration, operations};
+use crate::curves::Curves;
 use crate::finding::Paper;
 use crate::finding::{Figure, Findings, Part, Table, Verdict};
 use crate::listing;
@@ -35,7 +36,7 @@ use std::path::{Path, PathBuf};
 /// A short name of a run's recipe, rate, seed and steps, for lists of runs.
 fn row(run: &RunConfig, store: &Store) -> Result<Vec<String>> {
     let config = &run.config;
-    let result = store.folder(&run.name()).summary()?;
+    let result = store.summary(run)?;
     let of = |loss: Option<f64>| loss.map_or_else(|| "-".to_owned(), |loss| format!("{loss:.4}"));
     let end = match &result {
         None => "not trained".to_owned(),
@@ -283,6 +284,9 @@ pub fn make(
     page.answer(&answer(found, setting.scale));
     page.soft(paper.source);
     page.text(paper.about);
+    if store.is_thinned() {
+        page.text(&Curves::words());
+    }
     page.links(&links(paper, setting.scale, out));
     let mut files = Vec::new();
     let (not_run, run): (Vec<_>, Vec<_>) = figures
@@ -336,13 +340,12 @@ pub fn make(
             timing::of(&store.folder(&run.name()), timing::tokens_per_step(&run.config))
         };
         let time: timing::Time = runs.iter().map(time).sum();
-        made.push(format!(
-            "{} runs on {}, {} of training, {} of training steps added up over threads.",
-            runs.len(),
-            setting.source(),
-            operations(flops),
-            duration(time.seconds)
-        ));
+        let time = match store.is_thinned() {
+            true => "whose curves were read".to_owned(),
+            false => format!("{} of training steps added up over threads", duration(time.seconds)),
+        };
+        let (count, flops) = (runs.len(), operations(flops));
+        made.push(format!("{count} runs on {}, {flops} of training, {time}.", setting.source()));
     }
     provenance.section(&mut page, &format!(", scale {}", setting.scale), &made);
     files.push((out.join("plan.toml"), listing::plan(&runs)));

@@ -34,8 +34,8 @@ pub fn late(series: &[(f64, f64)], share: f64) -> f64 {
 }
 
 /// Adds curves of several seeds: the middle of their values step by step as a line and, of several, the
-/// region from the lowest to the highest, as far as the longest goes. The line ends with the note of its last
-/// value.
+/// region from the lowest to the highest, as far as the longest goes, at the steps that all have that go so
+/// far. The line ends with the note of its last value.
 pub(crate) fn with_seeds(
     panel: Panel,
     name: &str,
@@ -43,10 +43,15 @@ pub(crate) fn with_seeds(
     middle: fn(&[f64]) -> Option<f64>,
     note: fn(f64) -> String,
 ) -> Panel {
-    let longest = curves.iter().max_by_key(|curve| curve.len());
-    let all = longest.into_iter().flatten().enumerate().map(|(i, &(x, _))| {
-        let values = curves.iter().filter_map(|curve| Some(curve.get(i)?.1));
-        (x, values.collect::<Vec<f64>>())
+    let last = |curve: &Vec<(f64, f64)>| curve.last().map_or(f64::NEG_INFINITY, |point| point.0);
+    let longest = curves.iter().max_by(|a, b| last(a).total_cmp(&last(b)));
+    let all = longest.into_iter().flatten().filter_map(|&(x, _)| {
+        let far = curves.iter().filter(|curve| last(curve) >= x);
+        let at = |curve: &Vec<(f64, f64)>| {
+            let i = curve.partition_point(|point| point.0 < x);
+            curve.get(i).filter(|point| point.0 == x).map(|point| point.1)
+        };
+        Some((x, far.map(at).collect::<Option<Vec<f64>>>()?))
     });
     let all: Vec<(f64, Vec<f64>)> = all.collect();
     let band = all.iter().map(|(x, values)| {

@@ -6,6 +6,8 @@
 //! DIR/runs/NAME/     one run each, named by its contents
 //! ```
 
+use crate::curves::Curves;
+use crate::outcome::Judged;
 use crate::run_config::RunConfig;
 use crate::runner::{Entry, Kind, MakeProbes, Manifest, Run, Runner, run_path};
 use crate::scale::Scale;
@@ -18,12 +20,15 @@ use exmy_train::train::record::Metrics;
 use exmy_train::train::run::{Folder, Summary, intact};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// A study's folder.
 #[derive(Clone, Debug)]
 pub struct Store {
     path: PathBuf,
     probes: MakeProbes,
+    /// What stands in for the runs.
+    curves: Option<Arc<Curves>>,
 }
 
 /// One complete run.
@@ -33,8 +38,10 @@ pub struct Trained {
     pub folder: Folder,
     /// Its result.
     pub summary: Summary,
-    /// Its metrics, step by step.
+    /// Its metrics, step by step; fewer if the record is thinned.
     pub metrics: Vec<Metrics>,
+    /// Of a [thinned](crate::curves) record, what is said of the whole one.
+    pub judged: Option<Judged>,
 }
 
 impl Trained {
@@ -53,8 +60,12 @@ impl Trained {
     /// What a probe measured, step by step.
     ///
     /// # Errors
-    /// If the file cannot be read.
+    /// If the file cannot be read, or the record is thinned.
     pub fn probe(&self, name: &str) -> Result<Vec<Line>> {
+        if self.judged.is_some() {
+            return Err(Error::new(format!("curves do not keep what {name} measured"))
+                .hint("draw the figure from the runs themselves: without --curves"));
+        }
         let lines = probe::read(&self.folder.probes_file())?;
         Ok(lines.into_iter().filter(|line| line.probe == name).collect())
     }
@@ -95,6 +106,16 @@ impl Runs<'_> {
     /// # Errors
     /// If it is not complete, or its files cannot be read.
     pub fn of(&self, run: &RunConfig) -> Result<Trained> {
+        if let Some(curves) = &self.store.curves {
+            return curves.trained(run).ok_or_else(|| {
+                Error::new(format!(
+                    "{} lacks the run {}",
+                    printable_path(curves.path()),
+                    run.name()
+                ))
+                .hint("the figure's runs have changed since: draw it from runs, without --curves")
+            });
+        }
         let folder = self.store.folder(&run.name());
         let summary = folder.summary()?.ok_or_else(|| {
             Error::new(format!("the run {} is not complete", run.name()))
@@ -125,7 +146,7 @@ impl Runs<'_> {
         if let Some(what) = probes_cut_short(&folder, &config, &summary)? {
             return Err(damaged(what));
         }
-        Ok(Trained { folder, summary, metrics })
+        Ok(Trained { folder, summary, metrics, judged: None })
     }
 }
 
@@ -200,7 +221,17 @@ pub fn distinct(runs: &[RunConfig]) -> Vec<RunConfig> {
 impl Store {
     /// The folder at `path`, existing or not.
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into(), probes: |_| Vec::new() }
+        Self { path: path.into(), probes: |_| Vec::new(), curves: None }
+    }
+
+    /// A store without a folder, whose runs are those of some curves.
+    pub fn drawn_from(curves: Arc<Curves>) -> Self {
+        Self { curves: Some(curves), ..Self::new("") }
+    }
+
+    /// Whether its runs are thinned.
+    pub fn is_thinned(&self) -> bool {
+        self.curves.is_some()
     }
 
     /// The same, whose runs are trained with further probes.
@@ -229,7 +260,18 @@ impl Store {
     /// # Errors
     /// If its summary is there and cannot be read.
     pub fn has(&self, run: &RunConfig) -> Result<bool> {
-        Ok(self.folder(&run.name()).summary()?.is_some())
+        Ok(self.summary(run)?.is_some())
+    }
+
+    /// The summary of a run, if it is complete.
+    ///
+    /// # Errors
+    /// As [`Store::has`].
+    pub fn summary(&self, run: &RunConfig) -> Result<Option<Summary>> {
+        match &self.curves {
+            Some(curves) => Ok(curves.summary(run)),
+            None => self.folder(&run.name()).summary(),
+        }
     }
 
     /// Says in the folder that it holds the runs of a study.

@@ -10,6 +10,7 @@ use clap::Args;
 use exmy::error::{Error, Result};
 use exmy::shown::printable_path;
 use exmy_lab::amounts::{duration, operations};
+use exmy_lab::curves::Curves;
 use exmy_lab::estimate::{Cost, Estimate};
 use exmy_lab::finding::Figure;
 use exmy_lab::report::{self, Shown};
@@ -59,6 +60,14 @@ pub(crate) struct Arguments {
     /// Show what would be trained and what it costs, and do nothing
     #[arg(long)]
     plan: bool,
+    /// Draw from these curves in place of runs, and train nothing; without --figure all that they have,
+    /// at their scale. Verdicts and tables are those of the runs, pictures of curves have fewer points
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["plan", "shard", "save_curves"])]
+    curves: Option<PathBuf>,
+    /// Also write the curves of all runs to a file for --curves, a hundredth of their size: losses and
+    /// gradient norms of every tenth step and of all steps near a divergence
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["plan", "shard"])]
+    save_curves: Option<PathBuf>,
     #[command(flatten)]
     work: Work,
 }
@@ -102,6 +111,32 @@ fn chosen(paper: &Paper, ids: &[String]) -> Result<Vec<&'static dyn Figure>> {
     Ok(figures)
 }
 
+/// The figures that are drawn from curves: those that are wanted, or all that the curves have.
+///
+/// # Errors
+/// If the curves lack one, or are of another scale.
+fn chosen_of(
+    paper: &Paper,
+    curves: &Curves,
+    arguments: &Arguments,
+) -> Result<Vec<&'static dyn Figure>> {
+    let (file, has) = (printable_path(curves.path()), curves.figures().join(", "));
+    if let Some(asked) = &arguments.scale
+        && asked.parse::<Scale>()? != curves.scale()
+    {
+        let what = format!("{file} has curves of scale {}, not {asked}", curves.scale());
+        return Err(Error::new(what).hint("leave --scale out"));
+    }
+    let wanted = if arguments.figure.is_empty() { curves.figures() } else { &arguments.figure };
+    let figures = chosen(paper, wanted)?;
+    let lacks = |figure: &&&dyn Figure| !curves.figures().iter().any(|id| id == figure.id());
+    match figures.iter().find(lacks) {
+        Some(figure) => Err(Error::new(format!("{file} has no curves for {}", figure.id()))
+            .hint(format!("it has {has}"))),
+        None => Ok(figures),
+    }
+}
+
 /// An option that says something about a study, if one is given.
 fn of_a_study(arguments: &Arguments) -> Option<&'static str> {
     let given = [
@@ -112,6 +147,8 @@ fn of_a_study(arguments: &Arguments) -> Option<&'static str> {
         ("--out", arguments.out.is_some()),
         ("--report", arguments.report.is_some()),
         ("--plan", arguments.plan),
+        ("--curves", arguments.curves.is_some()),
+        ("--save-curves", arguments.save_curves.is_some()),
     ];
     given.into_iter().find_map(|(name, given)| given.then_some(name))
 }
@@ -182,8 +219,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
         Error::new(format!("there is no study {name:?}"))
             .hint(format!("there are {}", names().join(", ")))
     })?;
-    let figures = chosen(paper, &arguments.figure)?;
-    let scale: Scale = arguments.scale.as_deref().unwrap_or("small").parse()?;
+    let curves = arguments.curves.as_ref().map(|path| Curves::read(paper, path)).transpose()?;
+    let (figures, scale) = match &curves {
+        Some(curves) => (chosen_of(paper, curves, arguments)?, curves.scale()),
+        None => {
+            let scale = arguments.scale.as_deref().unwrap_or("small").parse()?;
+            (chosen(paper, &arguments.figure)?, scale)
+        }
+    };
     let shard = Shard::choose(arguments.shard.as_deref(), |name| std::env::var(name).ok())
         .map_err(|error| Error::new(error.to_string()))?;
     let out = match &arguments.out {
@@ -194,6 +237,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
     let writes = shard == Shard::ALL && !arguments.plan;
     if writes && let Some(standing) = report::check(paper, &figures, target)? {
         tell_replaced(&standing, &figures, scale, target)?;
+    }
+    if let Some(path) = &arguments.save_curves {
+        Curves::check(paper, path)?;
     }
     let stop = Stop::listen()?;
     arguments.work.with_threads(|| {
@@ -210,13 +256,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
         if writes {
             report::prepare(target)?;
         }
-        let store = Store::new(&out);
+        let store = match curves {
+            Some(curves) => Store::drawn_from(Arc::new(curves)),
+            None => Store::new(&out),
+        };
         let place = arguments.work.place()?;
         let jobs = place.at_once(exmy::parallel::threads());
         let mut planned = report::runs(&figures, &setting, &store)?;
         drop(reading);
-        // Once for each stage.
-        loop {
+        // Once for each stage; of what is drawn from curves there is none.
+        while !store.is_thinned() {
             let runs: Vec<Run> = planned.iter().map(RunConfig::run).collect();
             let own = share(&runs, shard);
             let mut left = Vec::new();
@@ -274,6 +323,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
         };
         let writing = Phase::begin("writing the report", quiet);
         report::make(paper, &figures, (&setting, &store), &findings, target, &provenance)?;
+        if let Some(path) = &arguments.save_curves {
+            Curves::of(paper, &figures, (&setting, &store), &findings)?.write(path)?;
+        }
         drop(writing);
         let mut text = String::new();
         let width = crate::rows::width().unwrap_or(usize::MAX);
@@ -285,6 +337,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
         show::result(&text)?;
         if !arguments.work.quiet {
             say!("report: {}", printable_path(&target.join("report.html")));
+            if let Some(path) = &arguments.save_curves {
+                let bytes = path.metadata().map_or(0, |found| found.len());
+                say!("curves: {}, {bytes} bytes", printable_path(path));
+            }
         }
         Ok(0)
     })

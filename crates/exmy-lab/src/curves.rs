@@ -1,0 +1,323 @@
+//! The curves of a study's runs in one small file, from which its figures are drawn again without the runs.
+//!
+//! ```text
+//! lines of JSON, compressed by xz:
+//! {"version": 1, "study": ..., "scale": ..., "figures": [...], "runs": N}     what the file is
+//! {"name": ..., "summary": {...}, "judged": {...}, "steps": [...],            one for each run
+//!  "losses": [...], "norms": [...]}
+//! ```
+//!
+//! Of the losses and gradient norms every tenth step is kept, and every step within 200 of a divergence, in
+//! six digits. What tables and verdicts need of all steps ([`Judged`]) is computed before and kept too, as is
+//! the run's summary. So verdicts and tables are those of the whole records, byte for byte, and pictures of
+//! curves have fewer points. [`Curves::of`] makes sure of the former: it draws the figures from what it keeps
+//! and refuses those that come out otherwise.
+//!
+//! Probes, weights and checkpoints are not kept, nor is a run's configuration: its name is the hash of that,
+//! and the study's own table says what it is. One thread compresses, so the file is the same bytes
+//! everywhere.
+
+use crate::finding::{Figure, Findings, Paper, Part};
+use crate::outcome::Judged;
+use crate::report;
+use crate::run_config::{RunConfig, Setting};
+use crate::scale::Scale;
+use crate::store::{Store, Trained};
+use exmy::error::{Error, Result};
+use exmy::safetensors::{given, whole};
+use exmy::shown::printable_path;
+use exmy_train::train::record::Metrics;
+use exmy_train::train::run::{Folder, Summary};
+use lzma_rust2::{XzOptions, XzReader, XzWriter};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The version of the lines.
+const VERSION: u32 = 1;
+
+/// Of the steps far from a divergence one in so many is kept.
+const EVERY: u64 = 10;
+
+/// All steps are kept that are at most so far from it.
+const NEAR: u64 = 200;
+
+/// Memory that a file may ask for to be decompressed, KiB. [`PRESET`] takes 9 MiB.
+const MEMORY: u32 = 64 << 10;
+
+/// How hard to compress. The window of 8 MiB holds some three hundred runs; more gains nothing here.
+const PRESET: u32 = 6;
+
+/// Bytes of the longest contents: those of a paper's runs are some ten million.
+const MOST: u64 = 1 << 30;
+
+/// The first line: what the file is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Head {
+    version: u32,
+    study: String,
+    scale: Scale,
+    figures: Vec<String>,
+    runs: usize,
+}
+
+/// A run, thinned.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Record {
+    name: String,
+    summary: Summary,
+    judged: Judged,
+    steps: Vec<u64>,
+    /// A value that was no finite number is absent.
+    losses: Vec<Option<f64>>,
+    norms: Vec<Option<f64>>,
+}
+
+/// The curves of the runs of some figures.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Curves {
+    head: Head,
+    /// Where they were read, for messages.
+    path: PathBuf,
+    runs: BTreeMap<String, Record>,
+    /// Their names in the order in which the figures ask for them. What branches off stands behind its parent,
+    /// whose beginning it shares.
+    order: Vec<String>,
+}
+
+/// Whether a step of a run is kept; `last` is its last one.
+#[doc(hidden)]
+pub fn is_kept(step: u64, diverged: Option<u64>, last: u64) -> bool {
+    let is_near = |at: u64| step.abs_diff(at) <= NEAR;
+    step % EVERY == 0 || step == 1 || step == last || diverged.is_some_and(is_near)
+}
+
+/// A value in six digits, which is more than a picture shows.
+fn rounded(value: Option<f64>) -> Option<f64> {
+    format!("{:.5e}", value?).parse().ok()
+}
+
+impl Record {
+    fn of(name: String, trained: &Trained, judged: Judged) -> Self {
+        let (diverged, last) = (judged.verdict.diverged, trained.summary.steps);
+        let kept = |line: &&Metrics| line.step > 0 && is_kept(line.step, diverged, last);
+        let kept: Vec<&Metrics> = trained.metrics.iter().filter(kept).collect();
+        Self {
+            name,
+            summary: trained.summary.clone(),
+            judged,
+            steps: kept.iter().map(|line| line.step).collect(),
+            losses: kept.iter().map(|line| rounded(line.loss)).collect(),
+            norms: kept.iter().map(|line| rounded(line.grad_norm)).collect(),
+        }
+    }
+
+    /// Whether the lists belong together.
+    fn is_sound(&self) -> bool {
+        let count = self.steps.len();
+        let ascend = self.steps.windows(2).all(|pair| pair[0] < pair[1]);
+        ascend && self.losses.len() == count && self.norms.len() == count
+    }
+
+    fn trained(&self, path: &Path) -> Trained {
+        let per_step = self.summary.tokens / self.summary.steps.max(1);
+        let line = |((&step, &loss), &grad_norm): ((&u64, &Option<f64>), &Option<f64>)| Metrics {
+            step,
+            tokens: step * per_step,
+            loss,
+            grad_norm,
+            ..Metrics::default()
+        };
+        Trained {
+            folder: Folder::new(path.join(&self.name)),
+            summary: self.summary.clone(),
+            metrics: self.steps.iter().zip(&self.losses).zip(&self.norms).map(line).collect(),
+            judged: Some(self.judged.clone()),
+        }
+    }
+}
+
+/// What of some findings must not depend on how many steps were kept.
+fn exact(found: &Findings) -> impl PartialEq {
+    let is_exact = |part: &&Part| !matches!(part, Part::Picture(_));
+    let parts: Vec<Part> = found.parts.iter().filter(is_exact).cloned().collect();
+    (found.verdict.clone(), found.judged.clone(), parts)
+}
+
+impl Curves {
+    /// Those of all runs of some figures, which were `found` in the whole records.
+    ///
+    /// # Errors
+    /// If a run is not complete or cannot be read, or if a figure says something else when it is drawn from
+    /// what is kept, as one that needs probes or weights.
+    pub fn of(
+        paper: &Paper,
+        figures: &[&dyn Figure],
+        (setting, store): (&Setting, &Store),
+        found: &[Findings],
+    ) -> Result<Self> {
+        let (mut runs, mut order) = (BTreeMap::new(), Vec::new());
+        for planned in report::runs(figures, setting, store)? {
+            let (name, trained) = (planned.name(), store.runs().of(&planned)?);
+            let judged = Judged::of(&trained, &planned);
+            order.push(name.clone());
+            runs.insert(name.clone(), Record::of(name, &trained, judged));
+        }
+        let head = Head {
+            version: VERSION,
+            study: paper.name.to_owned(),
+            scale: setting.scale,
+            figures: figures.iter().map(|figure| figure.id().to_owned()).collect(),
+            runs: runs.len(),
+        };
+        let curves = Self { head, path: PathBuf::from("curves"), runs, order };
+        let thinned = Store::drawn_from(Arc::new(curves.clone()));
+        for (figure, found) in figures.iter().zip(found) {
+            let id = figure.id();
+            let hint = "name the figures that need losses and gradient norms alone with --figure";
+            let again = report::find(&[*figure], setting, &thinned, |_| true).map_err(|error| {
+                let what = format!("{id} cannot be drawn from curves, so none are written");
+                Error::new(what).because(error).hint(hint)
+            })?;
+            if again.is_none_or(|again| exact(&again[0]) != exact(found)) {
+                let what = format!(
+                    "{id} needs more than curves: drawn from them its verdict or a table is another"
+                );
+                return Err(Error::new(what).hint(hint));
+            }
+        }
+        Ok(curves)
+    }
+
+    /// Refuses to write where something stands that is not [`Curves`] of the same study.
+    ///
+    /// # Errors
+    /// If it does, or what stands there cannot be read.
+    pub fn check(paper: &Paper, path: &Path) -> Result<()> {
+        if !path.exists() || Self::read(paper, path).is_ok() {
+            return Ok(());
+        }
+        let lost = format!(
+            "{} is no file of this study's curves, and would be lost",
+            printable_path(path)
+        );
+        Err(Error::new(lost).hint("name another file, or take it away"))
+    }
+
+    /// Writes them.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn write(&self, path: &Path) -> Result<()> {
+        let bytes = self.compressed().map_err(|error| Error::io("write", path, error))?;
+        whole::write_whole(path, &bytes)
+    }
+
+    fn compressed(&self) -> io::Result<Vec<u8>> {
+        let mut writer = XzWriter::new(Vec::new(), XzOptions::with_preset(PRESET))?;
+        let mut line = |mut text: Vec<u8>| {
+            text.push(b'\n');
+            writer.write_all(&text)
+        };
+        line(serde_json::to_vec(&self.head)?)?;
+        for name in &self.order {
+            line(serde_json::to_vec(&self.runs[name])?)?;
+        }
+        writer.finish()
+    }
+
+    /// Reads those of a study.
+    ///
+    /// # Errors
+    /// If the file is none of its curves, or is damaged.
+    pub fn read(paper: &Paper, path: &Path) -> Result<Self> {
+        let file = given::open(path).map_err(|error| {
+            Error::io("read", path, error)
+                .hint("curves are written by `exmy study --save-curves FILE`")
+        })?;
+        let fault = |what: String| {
+            Error::new(format!("{} {what}", printable_path(path)))
+                .hint("curves are written by `exmy study --save-curves FILE`; put the file back as it was")
+        };
+        let text = XzReader::new_mem_limit(BufReader::new(file), false, MEMORY);
+        let mut lines = BufReader::new(text.take(MOST)).split(b'\n');
+        let mut next =
+            || lines.next().transpose().map_err(|error| fault(format!("is damaged: {error}")));
+        let head = next()?.unwrap_or_default();
+        let head: Head = serde_json::from_slice(&head)
+            .map_err(|error| fault("has no curves of a study".into()).because(error))?;
+        if head.version > VERSION {
+            let hint = format!("this program reads versions up to {VERSION}");
+            return Err(fault(format!("is of version {}", head.version)).hint(hint));
+        }
+        if head.study != paper.name {
+            return Err(fault(format!("has curves of {}, not of {}", head.study, paper.name))
+                .hint(format!("exmy study {} --curves FILE draws them", head.study)));
+        }
+        let (mut runs, mut order) = (BTreeMap::new(), Vec::new());
+        while let Some(line) = next()? {
+            let record: Record = serde_json::from_slice(&line).map_err(|error| {
+                fault(format!("is damaged at run {}", order.len() + 1)).because(error)
+            })?;
+            if !record.is_sound() {
+                return Err(fault(format!(
+                    "is damaged: the lists of {} differ in length",
+                    record.name
+                )));
+            }
+            order.push(record.name.clone());
+            runs.insert(record.name.clone(), record);
+        }
+        if runs.len() != head.runs {
+            return Err(fault(format!("has {} of {} runs", runs.len(), head.runs)));
+        }
+        Ok(Self { head, path: path.to_owned(), runs, order })
+    }
+
+    /// How large the runs are.
+    pub fn scale(&self) -> Scale {
+        self.head.scale
+    }
+
+    /// The figures that can be drawn.
+    pub fn figures(&self) -> &[String] {
+        &self.head.figures
+    }
+
+    /// How many runs there are.
+    pub fn len(&self) -> usize {
+        self.runs.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
+    /// What a reader of pictures has to know.
+    pub(crate) fn words() -> String {
+        format!(
+            "Drawn from thinned records, without the runs themselves: curves have every {EVERY}th step, and \
+             every step within {NEAR} of a divergence. Verdicts and tables are of all steps."
+        )
+    }
+
+    /// The summary of a run.
+    pub(crate) fn summary(&self, run: &RunConfig) -> Option<Summary> {
+        self.runs.get(&run.name()).map(|record| record.summary.clone())
+    }
+
+    /// A run, thinned.
+    pub(crate) fn trained(&self, run: &RunConfig) -> Option<Trained> {
+        self.runs.get(&run.name()).map(|record| record.trained(&self.path))
+    }
+
+    /// Where they were read.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
