@@ -127,7 +127,7 @@ impl Record {
         let per_step = self.summary.tokens / self.summary.steps.max(1);
         let line = |((&step, &loss), &grad_norm): ((&u64, &Option<f64>), &Option<f64>)| Metrics {
             step,
-            tokens: step * per_step,
+            tokens: step.saturating_mul(per_step),
             loss,
             grad_norm,
             ..Metrics::default()

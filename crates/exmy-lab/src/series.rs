@@ -36,7 +36,7 @@ pub fn late(series: &[(f64, f64)], share: f64) -> f64 {
 /// Adds curves of several seeds: the middle of their values step by step as a line and, of several, the
 /// region from the lowest to the highest, as far as the longest goes, at the steps that all have that go so
 /// far. The line ends with the note of its last value.
-pub(crate) fn with_seeds(
+pub fn with_seeds(
     panel: Panel,
     name: &str,
     curves: &[Vec<(f64, f64)>],

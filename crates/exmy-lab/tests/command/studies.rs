@@ -137,8 +137,40 @@ fn a_second_call_only_draws() {
     let plan = String::from_utf8(plan).unwrap();
     let row: Vec<&str> = plan.lines().last().unwrap().split_whitespace().collect();
     assert_eq!(row, ["to", "do", "0", "-", "-"], "{plan}");
-    study(&STUDY, &runs, &[]);
+    let said = study(&STUDY, &runs, &[]);
     assert_eq!(stamp(), before);
+
+    // Nor does one that draws from curves, in a folder without runs.
+    let file = folder.path().join("curves.xz");
+    let curves = file.to_str().unwrap();
+    study(&STUDY, &runs, &["--save-curves", curves]);
+    let bytes = fs::read(&file).unwrap();
+    study(&STUDY, &runs, &["--save-curves", curves]);
+    assert!(fs::read(&file).unwrap() == bytes);
+    let drawn = folder.path().join("drawn");
+    let from = ["study", "mx-instabilities", "--quiet", "--curves", curves];
+    let again = succeed(exmy(&from).arg("--out").arg(&drawn)).stdout;
+    assert_eq!(String::from_utf8(again).unwrap(), said);
+    assert!(!drawn.join("runs").exists());
+    let (whole, drawn) = (results(&runs), results(&drawn));
+    let is_exact = |path: &&PathBuf| path.starts_with("tables") || path.ends_with("plan.toml");
+    assert!(whole.keys().filter(is_exact).all(|path| whole[path] == drawn[path]));
+    assert_eq!(drawn.keys().filter(is_exact).count(), 6);
+    let page = fs::read_to_string(folder.path().join("drawn/report.html")).unwrap();
+    assert!(page.contains("curves have every 10th step"));
+    for (more, part) in [
+        (["--figure", "F2a,T3"], "no curves for T3"),
+        (["--scale", "small"], "curves of scale smoke, not small"),
+        (["--save-curves", "other"], "cannot be used with"),
+    ] {
+        let output = exmy(&from).args(more).output().unwrap();
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(2) && text.contains(part), "{text}");
+    }
+    fs::write(&file, "mine").unwrap();
+    let output = exmy(&STUDY).arg("--save-curves").arg(&file).output().unwrap();
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.code() == Some(2) && text.contains("would be lost"), "{text}");
 }
 
 #[test]

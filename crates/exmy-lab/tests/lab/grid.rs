@@ -11,7 +11,7 @@ use exmy_train::train::data::Source;
 use std::sync::Arc;
 
 /// A proxy at a rate far beyond what works.
-const GRID: Grid = Grid {
+pub(crate) const GRID: Grid = Grid {
     model: ["proxy-nano"; 3],
     steps: [80; 3],
     rate: [1.0; 3],

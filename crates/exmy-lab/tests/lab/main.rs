@@ -6,6 +6,7 @@ mod compare;
 mod comparison;
 #[cfg(feature = "tokenizers")]
 mod corpus;
+mod curves;
 mod detect;
 mod device;
 mod export;

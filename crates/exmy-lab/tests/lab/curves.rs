@@ -1,0 +1,174 @@
+//! Tests of thinned records: what is drawn from them is what the whole ones say.
+
+use crate::grid::GRID;
+use exmy::error::Result;
+use exmy_lab::curves::{Curves, is_kept};
+use exmy_lab::detect;
+use exmy_lab::finding::{Figure, Findings, Paper, Part, Table, Verdict};
+use exmy_lab::grid::{Axis, Grid, Set, level};
+use exmy_lab::outcome::{Judged, calm};
+use exmy_lab::report;
+use exmy_lab::run_config::{RunConfig, Setting};
+use exmy_lab::runner::{Run, Silent};
+use exmy_lab::scale::Scale;
+use exmy_lab::store::{Runs, Store};
+use exmy_train::train::data::Source;
+use std::fs;
+use std::sync::Arc;
+
+/// A proxy that diverges within some steps, and one that learns.
+const TWO: Grid = Grid {
+    steps: [600; 3],
+    axes: &[Axis::new("rate", &[level("1", Set::Rate(1.0)), level("1e-3", Set::Rate(1e-3))])],
+    ..GRID
+};
+
+/// What a figure looks at besides what became of its runs.
+enum Looks {
+    No,
+    AtAllLosses,
+    AtProbes,
+}
+
+struct Drawn(Looks);
+
+impl Figure for Drawn {
+    fn id(&self) -> &'static str {
+        "X-1"
+    }
+
+    fn title(&self) -> &'static str {
+        "drawn"
+    }
+
+    fn source(&self) -> &'static str {
+        ""
+    }
+
+    fn claim(&self) -> &'static str {
+        ""
+    }
+
+    fn runs(&self, setting: &Setting) -> Vec<RunConfig> {
+        TWO.runs(setting)
+    }
+
+    fn find(&self, setting: &Setting, runs: &Runs<'_>) -> Result<Findings> {
+        let mut table = Table::new("", &["judged"]);
+        for run in self.runs(setting) {
+            let trained = runs.of(&run)?;
+            table.row([format!("{:?} {:?}", Judged::of(&trained, &run), trained.summary)]);
+            match self.0 {
+                Looks::No => {}
+                Looks::AtAllLosses => table.row([format!("{:?}", trained.losses())]),
+                Looks::AtProbes => table.row([format!("{:?}", trained.probe("norms")?)]),
+            }
+        }
+        Ok(Findings::of(Verdict::Reproduced("it holds".into()), vec![Part::Table(table)]))
+    }
+}
+
+const PAPER: Paper =
+    Paper { name: "drawn", title: "", source: "", about: "", figures: &[&Drawn(Looks::No)] };
+
+#[test]
+fn figures_are_drawn_again_without_their_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::new(folder.path());
+    let (setting, data) = Setting::new(Scale::Smoke, Source::default()).unwrap();
+    let planned = TWO.runs(&setting);
+    let runs: Vec<Run> = planned.iter().map(RunConfig::run).collect();
+    store.runner().work(&runs, Some(Arc::new(data)), &Silent).unwrap();
+    let find = |figure: &Drawn, store: &Store| {
+        report::find(&[figure], &setting, store, |_| true).map(Option::unwrap)
+    };
+    let of = |figure: &Drawn| {
+        let found = find(figure, &store).unwrap();
+        Curves::of(&PAPER, &[figure], (&setting, &store), &found)
+    };
+    let curves = of(&Drawn(Looks::No)).unwrap();
+    let path = folder.path().join("curves.xz");
+    curves.write(&path).unwrap();
+    let bytes = fs::read(&path).unwrap();
+    let again = Curves::read(&PAPER, &path).unwrap();
+    assert_eq!((again.scale(), again.figures()), (Scale::Smoke, &["X-1".to_owned()][..]));
+    Curves::check(&PAPER, &path).unwrap();
+    again.write(&path).unwrap();
+    assert!(fs::read(&path).unwrap() == bytes, "read and written again they are the same");
+
+    let thinned = Store::drawn_from(Arc::new(again));
+    let figure = Drawn(Looks::No);
+    assert_eq!(find(&figure, &thinned).unwrap(), find(&figure, &store).unwrap());
+    let mut diverged = 0;
+    for run in &planned {
+        let (whole, few) = (store.runs().of(run).unwrap(), thinned.runs().of(run).unwrap());
+        let end = Judged::of(&whole, run).verdict.diverged;
+        diverged += usize::from(end.is_some());
+        // Steps 1 and 10, 20, ... 600, and those near the divergence.
+        let near = end.map_or(0, |end| (1..=600).filter(|step| end.abs_diff(*step) <= 200).count());
+        assert!(few.metrics.len() >= 61.max(near) && few.metrics.len() < 601, "{near}");
+        for line in &few.metrics {
+            let other = &whole.metrics[line.step as usize];
+            assert_eq!((line.step, line.tokens), (other.step, other.tokens));
+            for (own, other) in [(line.loss, other.loss), (line.grad_norm, other.grad_norm)] {
+                let far = own.zip(other).map(|(own, other)| (own / other - 1.0).abs());
+                assert!(own.is_some() == other.is_some() && far.is_none_or(|far| far <= 5e-6));
+            }
+        }
+    }
+    assert_eq!(diverged, 1, "one diverges and one learns");
+
+    // What needs more than is kept is refused when it is written, and not drawn otherwise.
+    let error = of(&Drawn(Looks::AtAllLosses)).unwrap_err().to_string();
+    assert!(error.contains("X-1 needs more than curves"), "{error}");
+    let error = thinned.runs().of(&planned[0]).unwrap().probe("norms").unwrap_err().to_string();
+    assert!(error.contains("do not keep what norms measured"), "{error}");
+    let found = find(&Drawn(Looks::No), &store).unwrap();
+    let of_probes = Drawn(Looks::AtProbes);
+    let error = Curves::of(&PAPER, &[&of_probes], (&setting, &store), &found).unwrap_err();
+    assert!(error.to_string().contains("X-1 cannot be drawn from curves"), "{error}");
+    let error = thinned.runs().of(&GRID.runs(&setting)[0]).unwrap_err().to_string();
+    assert!(error.contains("lacks the run mxpaper-e2m1"), "{error}");
+
+    // Nothing else is read as curves, or replaced by them.
+    let other = Paper { name: "other", ..PAPER };
+    let mut flipped = bytes.clone();
+    flipped[bytes.len() / 2] ^= 4;
+    for (paper, bytes, part) in [
+        (&other, &bytes[..], "curves of drawn, not of other"),
+        (&PAPER, &flipped[..], "damaged"),
+        (&PAPER, &bytes[..bytes.len() - 40], "damaged"),
+        (&PAPER, b"mine", "curves.xz"),
+        (&PAPER, b"", "curves.xz"),
+    ] {
+        fs::write(&path, bytes).unwrap();
+        let error = Curves::read(paper, &path).unwrap_err().to_string();
+        assert!(error.contains(part), "{error}");
+        let error = Curves::check(paper, &path).unwrap_err().to_string();
+        assert!(error.contains("would be lost"), "{error}");
+    }
+}
+
+#[test]
+fn steps_near_a_divergence_are_kept() {
+    let kept = |diverged| (1..=1005).filter(|&step| is_kept(step, diverged, 1005)).count();
+    // 1, the last, and each tenth.
+    assert_eq!(kept(None), 102);
+    // In place of 41 tenths all 401 steps from 300 to 700.
+    assert_eq!(kept(Some(500)), 102 + 360);
+    // Of 1 to 205 there were 21.
+    assert_eq!(kept(Some(5)), 102 + 184);
+}
+
+/// A moving average looks back over as many steps, however many of them are kept.
+#[test]
+fn averages_of_thinned_curves_look_back_as_far() {
+    let whole: detect::Curve = (1..=1000).map(|step| (step, step as f64)).collect();
+    let kept = |point: &&(u64, f64)| is_kept(point.0, Some(500), 1000);
+    let few: detect::Curve = whole.iter().filter(kept).copied().collect();
+    let whole = calm(&whole);
+    for (step, value) in calm(&few) {
+        let of_whole = whole[step as usize - 1].1;
+        assert!((value - of_whole).abs() <= 10.0, "at {step}: {value}, not {of_whole}");
+    }
+}
