@@ -8,7 +8,8 @@
 //! ```
 //!
 //! Of the losses and gradient norms every tenth step is kept, and every step within 200 of a divergence, in
-//! six digits. What tables and verdicts need of all steps ([`Judged`]) is computed before and kept too, as is
+//! six digits. A kept value is the mean of the steps since the one kept before, so that averages of thinned
+//! curves are nearly those of whole ones, spikes in between included. What tables and verdicts need of all steps ([`Judged`]) is computed before and kept too, as is
 //! the run's summary. So verdicts and tables are those of the whole records, byte for byte, and pictures of
 //! curves have fewer points. [`Curves::of`] makes sure of the former: it draws the figures from what it keeps
 //! and refuses those that come out otherwise.
@@ -22,6 +23,7 @@ use crate::outcome::Judged;
 use crate::report;
 use crate::run_config::{RunConfig, Setting};
 use crate::scale::Scale;
+use crate::statistics::mean;
 use crate::store::{Store, Trained};
 use exmy::error::{Error, Result};
 use exmy::safetensors::{given, whole};
@@ -96,24 +98,27 @@ pub fn is_kept(step: u64, diverged: Option<u64>, last: u64) -> bool {
     step % EVERY == 0 || step == 1 || step == last || diverged.is_some_and(is_near)
 }
 
-/// A value in six digits, which is more than a picture shows.
-fn rounded(value: Option<f64>) -> Option<f64> {
-    format!("{:.5e}", value?).parse().ok()
+/// The mean of some values, absent if one of them is, in six digits: more than a picture shows.
+fn rounded_mean(values: &[Option<f64>]) -> Option<f64> {
+    let values: Option<Vec<f64>> = values.iter().copied().collect();
+    format!("{:.5e}", mean(&values?)?).parse().ok()
 }
 
 impl Record {
     fn of(name: String, trained: &Trained, judged: Judged) -> Self {
         let (diverged, last) = (judged.verdict.diverged, trained.summary.steps);
-        let kept = |line: &&Metrics| line.step > 0 && is_kept(line.step, diverged, last);
-        let kept: Vec<&Metrics> = trained.metrics.iter().filter(kept).collect();
-        Self {
-            name,
-            summary: trained.summary.clone(),
-            judged,
-            steps: kept.iter().map(|line| line.step).collect(),
-            losses: kept.iter().map(|line| rounded(line.loss)).collect(),
-            norms: kept.iter().map(|line| rounded(line.grad_norm)).collect(),
+        let (mut steps, mut losses, mut norms) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut loss, mut norm) = (Vec::new(), Vec::new());
+        for line in trained.metrics.iter().filter(|line| line.step > 0) {
+            loss.push(line.loss);
+            norm.push(line.grad_norm);
+            if is_kept(line.step, diverged, last) {
+                steps.push(line.step);
+                losses.push(rounded_mean(&std::mem::take(&mut loss)));
+                norms.push(rounded_mean(&std::mem::take(&mut norm)));
+            }
         }
+        Self { name, summary: trained.summary.clone(), judged, steps, losses, norms }
     }
 
     /// Whether the lists belong together.
@@ -301,8 +306,9 @@ impl Curves {
     /// What a reader of pictures has to know.
     pub(crate) fn words() -> String {
         format!(
-            "Drawn from thinned records, without the runs themselves: curves have every {EVERY}th step, and \
-             every step within {NEAR} of a divergence. Verdicts and tables are of all steps."
+            "Drawn from thinned records, without the runs themselves: curves have every {EVERY}th step, as \
+             the mean of {EVERY}, and every step within {NEAR} of a divergence. Verdicts and tables are of \
+             all steps."
         )
     }
 

@@ -155,7 +155,7 @@ fn a_second_call_only_draws() {
     let (whole, drawn) = (results(&runs), results(&drawn));
     let is_exact = |path: &&PathBuf| path.starts_with("tables") || path.ends_with("plan.toml");
     assert!(whole.keys().filter(is_exact).all(|path| whole[path] == drawn[path]));
-    assert_eq!(drawn.keys().filter(is_exact).count(), 6);
+    assert_eq!(drawn.keys().filter(is_exact).count(), 5);
     let page = fs::read_to_string(folder.path().join("drawn/report.html")).unwrap();
     assert!(page.contains("curves have every 10th step"));
     for (more, part) in [
@@ -348,7 +348,10 @@ fn a_broken_run_is_left_out() {
     let output = exmy(&["watch", "runs", "--once"]).current_dir(folder.path()).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(1), "{text}");
-    assert!(text.contains("4 runs: 4 complete") && text.contains("config.toml"), "{text}");
+    assert!(
+        text.contains("4 runs: 1 complete, 3 damaged") && text.contains("config.toml"),
+        "{text}"
+    );
     assert_eq!(text.matches("metrics.jsonl ends at step 1 of 40").count(), 1, "{text}");
     assert_eq!(text.matches("probes.jsonl is missing").count(), 1, "{text}");
     let read = || fs::read_to_string(folder.path().join("page.html")).unwrap();
