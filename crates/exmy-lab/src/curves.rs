@@ -95,7 +95,7 @@ pub struct Curves {
 #[doc(hidden)]
 pub fn is_kept(step: u64, diverged: Option<u64>, last: u64) -> bool {
     let is_near = |at: u64| step.abs_diff(at) <= NEAR;
-    step % EVERY == 0 || step == 1 || step == last || diverged.is_some_and(is_near)
+    step.is_multiple_of(EVERY) || step == 1 || step == last || diverged.is_some_and(is_near)
 }
 
 /// The mean of some values, absent if one of them is, in six digits: more than a picture shows.
