@@ -230,7 +230,7 @@ fn place(figure: &Figure, mut y: f64) -> (Vec<Frame<'_>>, Ticks, f64) {
         let at = |value: f64| left + x.unit(value) * (right - left);
         shorten_ticks(&mut x_ticks, |value| {
             let room = (at(value) - PAD) / SLANT;
-            if room < NAME { room } else { NAME }
+            if room < NAME * 1.25 { room } else { NAME * 1.25 }
         });
     }
     for frame in &mut frames {

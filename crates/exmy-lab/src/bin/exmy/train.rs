@@ -124,6 +124,9 @@ pub(crate) fn run(arguments: Arguments) -> Result<u8> {
     // Before a folder is made.
     arguments.work.place()?;
     let work = || {
+        let reading = || Phase::begin("reading the data", arguments.work.quiet);
+        // One from the beginning until the first run: between two there would be a silence.
+        let mut first = Some(reading());
         let folders = match &arguments.resume {
             Some(path) => OutFolder::open(path)?,
             None => vec![plan(&arguments)?],
@@ -143,7 +146,8 @@ pub(crate) fn run(arguments: Arguments) -> Result<u8> {
                     kept(&path, &runs)
                 });
             }
-            let result = train_all(folder, &arguments, &stop);
+            let reading = first.take().unwrap_or_else(reading);
+            let result = train_all(folder, &arguments, &stop, reading);
             if result.is_err() && is_new {
                 take_away(&path, &runs, 0);
             }
@@ -325,9 +329,7 @@ fn plan(arguments: &Arguments) -> Result<OutFolder> {
         utf8("--out", path)?;
         runner::refuse_used(path)?;
     }
-    let reading = Phase::begin("reading the data", arguments.work.quiet);
     let data = run::load_data(&mut config)?;
-    drop(reading);
     if !data.bytes
         && let Some(model) = config.model.decoder_mut()
     {
@@ -364,7 +366,7 @@ fn plan(arguments: &Arguments) -> Result<OutFolder> {
 }
 
 /// Trains every run of an output folder, then writes and prints the results.
-fn train_all(mut out: OutFolder, arguments: &Arguments, stop: &Stop) -> Result<u8> {
+fn train_all(mut out: OutFolder, arguments: &Arguments, stop: &Stop, reading: Phase) -> Result<u8> {
     let folders = out.folders();
     if arguments.resume.is_some() {
         show::unchecked(&folders);
@@ -390,7 +392,7 @@ fn train_all(mut out: OutFolder, arguments: &Arguments, stop: &Stop) -> Result<u
     let collected = Mutex::new(Collected {
         outcomes: vec![None; runs.len()],
         printed: Ok(()),
-        reading: Some(Phase::begin("reading the data", arguments.work.quiet)),
+        reading: Some(reading),
     });
     let shown = Shown {
         out: out.path(),
