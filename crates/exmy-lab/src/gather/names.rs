@@ -11,7 +11,8 @@ use exmy::safetensors::whole;
 use exmy::shown::printable_path;
 use exmy_train::train::config::Config;
 use std::collections::{HashMap, HashSet};
-use std::path::{Path, PathBuf};
+use std::ffi::OsString;
+use std::path::{Component, PathBuf};
 use toml::Value;
 
 /// Keys that a name has at most.
@@ -40,7 +41,7 @@ pub fn names(found: &[(PathBuf, Config)]) -> Names {
     let with = |more: Vec<String>| plain.iter().zip(more).map(|(name, more)| name.clone() + &more);
     let ways: [&dyn Fn() -> Option<Vec<String>>; 3] =
         [&|| Some(plain.clone()), &|| Some(with(by_keys(found)?).collect()), &|| {
-            Some(with(by_folders(found)).collect())
+            Some(with(by_folders(found)?).collect())
         }];
     let conditions = ways.iter().find_map(|way| way().filter(|names| distinguish(names, found)));
     let Some(conditions) = conditions else {
@@ -91,18 +92,22 @@ fn by_keys(found: &[(PathBuf, Config)]) -> Option<Vec<String>> {
     if is_short { found.iter().map(of).collect() } else { None }
 }
 
-/// ` in a`: the folders above the runs, without what all of these share.
-fn by_folders(found: &[(PathBuf, Config)]) -> Vec<String> {
-    let parents: Vec<&Path> = found.iter().map(|(path, _)| whole::split(path).0).collect();
-    let parts =
-        |path: &Path| path.components().map(|c| c.as_os_str().to_owned()).collect::<Vec<_>>();
-    let all: Vec<_> = parents.iter().map(|path| parts(path)).collect();
-    let shortest = all.iter().map(Vec::len).min().unwrap_or(0);
-    let shared = (0..shortest).take_while(|&i| !differ(all.iter().map(|parts| &parts[i]))).count();
-    // What lies in the shared folder itself has that one's own name.
-    let shared = shared.min(shortest.saturating_sub(1));
-    let of = |parts: &Vec<_>| {
-        format!(" in {}", printable_path(&parts[shared..].iter().collect::<PathBuf>()))
+/// ` in a`: the folders above the runs, without what all of these share; nothing where one has no name.
+fn by_folders(found: &[(PathBuf, Config)]) -> Option<Vec<String>> {
+    let parts = |(path, _): &(PathBuf, Config)| -> Vec<OsString> {
+        let parts = whole::split(path).0.components();
+        parts
+            .filter(|part| *part != Component::CurDir)
+            .map(|part| part.as_os_str().into())
+            .collect()
     };
-    all.iter().map(of).collect()
+    let all: Vec<Vec<OsString>> = found.iter().map(parts).collect();
+    // What lies in the shared folder itself has that one's own name.
+    let shortest = all.iter().map(Vec::len).min()?.checked_sub(1)?;
+    let shared = (0..shortest).take_while(|&i| !differ(all.iter().map(|parts| &parts[i]))).count();
+    let of = |parts: &Vec<OsString>| {
+        let own: PathBuf = parts[shared..].iter().collect();
+        format!(" in {}", printable_path(&own))
+    };
+    Some(all.iter().map(of).collect())
 }

@@ -44,6 +44,14 @@ fn names_say_which_key_or_folder_differs() {
     let again = [of("a", 1, 8), of("a", 2, 8), of("a/old", 1, 8), of("a/old", 2, 8)];
     let found = names(&again);
     assert_eq!(found.conditions, ["f32 in a", "f32 in a", "f32 in a/old", "f32 in a/old"]);
+    // A folder without a name is none for a name.
+    let mut bare = [of("a", 1, 8), of("b", 1, 8)];
+    bare[1].0 = PathBuf::from("other");
+    let found = names(&bare);
+    assert_eq!(
+        (found.runs, found.conditions.last().unwrap().as_str()),
+        (found.conditions.clone(), "other")
+    );
     // What is too long for a name is none.
     let mut long = [of("a", 1, 8), of("b", 1, 8)];
     long[1].1.data.source = "a/text/of/a/long/name.txt".parse().unwrap();
