@@ -147,7 +147,8 @@ pub fn differences(all: &[Curves], noisy: bool) -> Option<Panel> {
     };
     let mut panel = Panel::new(axis).settled();
     for (one, seeds) in &compared {
-        panel = add(panel, &one.name, seeds, |last| format!("{last:+.2} %"));
+        let note = |last: f64| one.end.clone().unwrap_or_else(|| format!("{last:+.2} %"));
+        panel = add(panel, &one.name, seeds, note);
     }
     Some(panel.rule(0.0, ""))
 }

@@ -37,6 +37,16 @@ fn differences_are_taken_within_seeds() {
     assert_eq!(differences(&alone, false), None);
 }
 
+/// How far something was from the others when it diverged is no result.
+#[test]
+fn what_diverged_says_so_in_place_of_a_difference() {
+    let end = Some("diverged at 2".to_owned());
+    let lost = Curves { end, ..curves("mxfp4", Some(0), &[[4.0, 3.9, 3.8]]) };
+    let all = [curves("f32", None, &[[4.0; 3]]), lost];
+    let svg = Figure::new("").panel(differences(&all, false).unwrap()).to_svg();
+    assert!(svg.contains("diverged at 2<") && !svg.contains("-5.00 %"), "{svg}");
+}
+
 /// At step 3 the mean of the seeds that are there would fall from 6 to 3: that is no progress.
 #[test]
 fn a_mean_ends_where_one_of_its_seeds_does() {
