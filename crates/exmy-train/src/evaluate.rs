@@ -17,6 +17,8 @@
 //! **Operands.** A window is one tensor: a recipe with scales of whole tensors takes each of its operands as
 //! one. Of the head these are pieces of rows, so that logits take at most [`LOGITS`] bytes.
 
+pub mod layers;
+
 use core::ops::Range;
 
 use crate::nn::decoder::{Config, ConfigError, Decoder, Position};
@@ -26,6 +28,7 @@ use crate::nn::parameters::Layout;
 use crate::recipe::device::Quantize;
 use crate::recipe::{Engine, Images, Phase, Plan, Recipe};
 use exmy::error::{Error, Result};
+use layers::Layers;
 
 /// Bytes that the logits of one recipe take at most, if a token's take no more.
 pub const LOGITS: usize = 64 << 20;
@@ -142,6 +145,7 @@ struct Compared<D: Quantize> {
     plan: Plan,
     states: Buffer<D>,
     measures: Measures,
+    layers: Layers,
 }
 
 /// Bytes that an evaluation takes at least.
@@ -206,7 +210,8 @@ impl<D: Quantize> Evaluation<D> {
         assert_eq!(params.len(), layout.len(), "parameters have the model's layout");
         let compared = |recipe: &Recipe| {
             let plan = recipe.settled(layout, 1)?;
-            Ok(Compared { plan, states: Buffer::default(), measures: Measures::default() })
+            let (measures, layers) = (Measures::default(), Layers::default());
+            Ok(Compared { plan, states: Buffer::default(), measures, layers })
         };
         let recipes = recipes.iter().map(compared).collect::<Result<Vec<_>>>()?;
         Ok(Self {
@@ -221,23 +226,34 @@ impl<D: Quantize> Evaluation<D> {
         })
     }
 
-    /// Measures one more block of a text; blocks are numbered from 0, which names their random bits.
+    /// Measures one more block of a text; blocks are numbered from 0, which names their random bits. If it is
+    /// `watched`, each linear operator is, too, which takes the time of another evaluation.
     ///
     /// # Errors
     /// If the device failed.
     ///
     /// # Panics
     /// If the window is longer than the model's context or a token is outside of the vocabulary.
-    pub fn block(&mut self, text: &[u32], window: &Window, number: u64) -> Result<()> {
+    pub fn block(
+        &mut self,
+        text: &[u32],
+        window: &Window,
+        number: u64,
+        watched: bool,
+    ) -> Result<()> {
         let Self { device, decoder, params, recipes, images, first, losses, targets } = self;
         let Config { d_model, vocab, .. } = *decoder.config();
         let phase = Phase::Evaluate { step: 0, pass: number };
-        for Compared { plan, states, .. } in recipes.iter_mut() {
-            let mut engine = Engine::new(plan, 0, phase, images);
+        let mut streams = None;
+        for Compared { plan, states, layers, .. } in recipes.iter_mut() {
+            let mut engine = engine(plan, phase, images, watched.then_some(&mut *layers));
             let found = decoder.states(&*params, &text[window.tokens.clone()], 1, &mut engine);
             let len = found.len();
             device.grow(states, len);
             copy(device, found, states, len);
+            if watched {
+                layers.compare(streams.get_or_insert_with(|| layers.streams()));
+            }
         }
         let rows = rows(vocab);
         for Compared { measures, .. } in recipes.iter_mut() {
@@ -252,11 +268,12 @@ impl<D: Quantize> Evaluation<D> {
             device.set_tokens(&text[scored.clone()], targets);
             device.grow(losses, n);
             let mut likeliest = Vec::new();
-            for (r, Compared { plan, states, measures }) in recipes.iter_mut().enumerate() {
+            for (r, compared) in recipes.iter_mut().enumerate() {
+                let Compared { plan, states, measures, layers } = compared;
                 // The state before a token predicts it.
                 let at = scored.start - 1 - window.tokens.start;
                 let states = states.part(at * d_model..(at + n) * d_model);
-                let mut engine = Engine::new(plan, 0, phase, images);
+                let mut engine = engine(plan, phase, images, watched.then_some(layers));
                 let logits = decoder.logits_of(params.all(), states, &mut engine);
                 let tops: Vec<usize> = device.read(logits).chunks_exact(vocab).map(top).collect();
                 if r == 0 {
@@ -279,9 +296,28 @@ impl<D: Quantize> Evaluation<D> {
         device.check()
     }
 
+    /// What was found inside of the model in watched blocks, of each recipe.
+    pub fn layers(&self) -> impl Iterator<Item = &Layers> {
+        self.recipes.iter().map(|compared| &compared.layers)
+    }
+
     /// What was measured so far, of each recipe.
     pub fn measures(&self) -> impl Iterator<Item = &Measures> {
         self.recipes.iter().map(|compared| &compared.measures)
+    }
+}
+
+/// A plan at work, watched if somebody watches.
+fn engine<'a, D: Quantize>(
+    plan: &'a Plan,
+    phase: Phase,
+    images: &'a mut Images<D>,
+    layers: Option<&'a mut Layers>,
+) -> Engine<'a, D> {
+    let engine = Engine::new(plan, 0, phase, images);
+    match layers {
+        Some(layers) => engine.observed(layers),
+        None => engine,
     }
 }
 

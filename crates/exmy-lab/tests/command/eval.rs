@@ -118,6 +118,46 @@ fn keys_and_values_and_sums_have_formats_of_their_own() {
     assert!(name.ends_with("sums=fma:bf16") && sums > 0.0, "{name}: {sums}");
 }
 
+/// What happens inside of the model, and its parts by what they cost; each with its picture.
+#[test]
+fn operators_are_looked_at_and_parts_are_ranked() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    model(folder);
+    let few = ["model", "--tokens", "48", "--out", "picture.svg"];
+    let picture = || fs::read_to_string(folder.join("picture.svg")).unwrap();
+    let recipes = ["--recipe", "f32,mxfp4,f32+layer1=mxfp4"];
+    let inside = eval(folder, &[&few[..], &recipes, &["--layers"]].concat());
+    assert!(picture().contains("inside of a model"));
+    let of = |i: usize| inside["recipes"][i]["layers"].as_array().unwrap();
+    let names = |i: usize| of(i).iter().map(|of| of["site"].as_str().unwrap()).collect::<Vec<_>>();
+    assert_eq!((of(1).len(), names(1)[0], names(1)[14]), (15, "layers.0.q_proj", "lm_head"));
+    // f32 loses nothing, so a ratio to its noise is no number.
+    assert!(of(0).iter().all(|of| of["error"] == 0.0 && of["input"]["sqnr_db"].is_null()));
+    assert!(of(1).iter().all(|of| of["error"].as_f64().unwrap() > 0.01), "{inside}");
+    let drift = |i: usize| inside["recipes"][i]["drift"].as_array().unwrap().clone();
+    assert_eq!((drift(0), &drift(2)[0]), (vec![json!(0.0), json!(0.0)], &json!(0.0)));
+    assert!(drift(2)[1].as_f64().unwrap() > 0.0);
+    let parts = |each: &str| {
+        let ranked =
+            eval(folder, &[&few[..], &["--sensitivity", "mxfp4", "--each", each]].concat());
+        ranked["recipes"].as_array().unwrap()[1..].to_vec()
+    };
+    let ranked = parts("layer");
+    let mut names: Vec<&str> = ranked.iter().map(|row| row["part"].as_str().unwrap()).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["layer0", "layer1", "lm_head"]);
+    let costs: Vec<f64> = ranked.iter().map(|row| row["kl"].as_f64().unwrap()).collect();
+    assert!(costs.is_sorted_by(|a, b| a >= b) && costs[2] > 0.0, "{costs:?}");
+    let own = ranked.iter().find(|row| row["part"] == "layer1").unwrap();
+    assert_eq!(own["kl"], inside["recipes"][2]["kl"]);
+    assert!(picture().contains("one part of the model costs in mxfp4"));
+    // A map has cells of one operator of one block each; the head is none.
+    assert_eq!(parts("site").len(), 15);
+    let map = picture();
+    assert!(map.contains("gate_proj") && !map.contains("lm_head"), "{map}");
+}
+
 #[test]
 fn mistakes_are_named() {
     let folder = tempfile::tempdir().unwrap();
@@ -140,6 +180,12 @@ fn mistakes_are_named() {
         (&["model", "--data", "text", "--recipe", "mxfp9"], "mxfp9"),
         (&["model", "--data", "text", "--tokenizer", "text"], "no tokenizer"),
         (&["model", "--data", "text", "--recipe", "f32,"], "empty"),
+        (
+            &["model", "--data", "text", "--recipe", "f32,bf16", "--sensitivity", "mxfp4"],
+            "2 recipes",
+        ),
+        (&["model", "--data", "text", "--sensitivity", "mxfp9"], "mxfp9"),
+        (&["model", "--data", "text", "--out", "picture.png"], "picture.svg"),
     ] {
         let error = error(arguments);
         assert!(error.contains(expected), "{arguments:?}: {error}");

@@ -1,9 +1,12 @@
 //! Windows and means by hand, and an evaluation against the decoder's own losses.
 
 use super::{data, truth};
+use exmy::block::Axis;
+use exmy::{BlockFormat, BlockTensor, Rounding, View};
+use exmy_train::evaluate::layers::Layers;
 use exmy_train::evaluate::{Evaluation, Measures, Window, Windows, shape};
 use exmy_train::nn::Cpu;
-use exmy_train::nn::decoder::Decoder;
+use exmy_train::nn::decoder::{Config, Decoder};
 use exmy_train::nn::linear::Unquantized;
 use exmy_train::published::Published;
 use exmy_train::recipe::Recipe;
@@ -46,7 +49,7 @@ fn an_evaluation_has_the_losses_of_the_decoder() {
     let config = shape(model.config(), 24);
     let mut evaluation = Evaluation::new(Cpu::new(), config, weights.clone(), &recipes).unwrap();
     for (number, window) in windows.iter().enumerate() {
-        evaluation.block(&tokens, window, number as u64).unwrap();
+        evaluation.block(&tokens, window, number as u64, number == 0).unwrap();
     }
     let measures: Vec<Measures> = evaluation.measures().cloned().collect();
     let mut decoder = Decoder::<Cpu>::new(config).unwrap();
@@ -71,6 +74,52 @@ fn an_evaluation_has_the_losses_of_the_decoder() {
         measures.mean(&measures.divergence).mean
     });
     assert!(both > weights_only && weights_only > 0.0, "{both} {weights_only}");
+    let seen: Vec<&Layers> = evaluation.layers().collect();
+    assert!(seen[1].linears().all(|(_, linear)| linear.error() == 0.0));
+    assert!(
+        seen[1].drifts().all(|drift| drift == 0.0) && seen[2].drifts().all(|drift| drift > 0.0)
+    );
+    let (site, head) = seen[2].linears().last().unwrap();
+    assert!(site.layer.is_none() && head.error() > 0.0 && head.input.sqnr_db() < 40.0);
+    first_queries(&config, &weights, &tokens[..24], seen[3]);
+}
+
+/// What is said of the first block's queries with weights in MXFP4, computed in f64 from the weights.
+fn first_queries(config: &Config, weights: &[f32], tokens: &[u32], seen: &Layers) {
+    let layout = config.layout();
+    let tensor = |name: &str| &weights[layout.find(name).unwrap().range.clone()];
+    let d = config.d_model;
+    let w = tensor("model.layers.0.self_attn.q_proj.weight");
+    let view = View::new(w, w.len() / d, d);
+    let rounded = BlockTensor::quantize(view, Axis::Cols, BlockFormat::MXFP4, Rounding::TiesToEven);
+    let (q, table) = (rounded.dequantize(), tensor("model.embed_tokens.weight"));
+    let gain = tensor("model.layers.0.input_layernorm.weight");
+    let [mut lost, mut whole] = [0.0; 2];
+    for &token in tokens {
+        let x: Vec<f64> = table[token as usize * d..][..d].iter().map(|&x| x.into()).collect();
+        let mean: f64 = x.iter().map(|x| x * x).sum::<f64>() / d as f64;
+        let rms = (mean + config.norm_eps).sqrt();
+        let x: Vec<f64> = x.iter().zip(gain).map(|(x, &g)| x / rms * f64::from(g)).collect();
+        let square = |w: &[f64]| w.iter().zip(&x).map(|(w, x)| w * x).sum::<f64>().powi(2);
+        for (w, q) in w.chunks(d).zip(q.chunks(d)) {
+            whole += square(&w.iter().map(|&w| w.into()).collect::<Vec<_>>());
+            let differences = w.iter().zip(q).map(|(&w, &q)| f64::from(q) - f64::from(w));
+            lost += square(&differences.collect::<Vec<_>>());
+        }
+    }
+    let (site, linear) = seen.linears().next().unwrap();
+    assert_eq!(site.to_string(), "layers.0.q_proj");
+    let expected = (lost / whole).sqrt();
+    assert!((linear.error() / expected - 1.0).abs() < 1e-5, "{} {expected}", linear.error());
+    let square = |x: f32| f64::from(x).powi(2);
+    let signal: f64 = w.iter().map(|&w| square(w)).sum();
+    let noise: f64 = w.iter().zip(&q).map(|(w, q)| square(w - q)).sum();
+    let expected = 10.0 * libm::log10(signal / noise);
+    assert!((linear.weight.sqnr_db() - expected).abs() < 1e-4, "{expected}");
+    let flushed = w.iter().zip(&q).filter(|&(&w, &q)| w != 0.0 && q == 0.0).count();
+    assert_eq!(linear.weight.flushed(), flushed as f64 / w.len() as f64);
+    assert_eq!((linear.input.sqnr_db(), linear.input.flushed()), (f64::INFINITY, 0.0));
+    assert!(linear.input.over_median() >= 1.0 && linear.weight.kurtosis().is_finite());
 }
 
 /// The loss in nats of a token, in f64.

@@ -1,27 +1,32 @@
 //! `exmy eval`: what number formats cost a trained model.
 
-use crate::bar::bar;
+mod bar;
+mod layers;
+mod picture;
+mod rows;
+mod sensitivity;
+
 use crate::phase::Phase;
+use crate::report;
 use crate::settings::Work;
 use crate::show;
+use bar::Bar;
 use clap::Args;
 use exmy::error::{Error, Result};
 use exmy::safetensors::given;
 use exmy::shown::printable_path;
-use exmy_lab::amounts::{duration, thousands};
+use exmy_lab::amounts::thousands;
 use exmy_lab::device::Place;
-use exmy_lab::table::aligned;
 use exmy_lab::tokenizer::Tokenizer;
-use exmy_train::evaluate::{Evaluation, Mean, Measures, Needs, Windows, shape};
+use exmy_train::evaluate::{Evaluation, Measures, Needs, Windows, shape};
 use exmy_train::nn::Cpu;
 use exmy_train::published::Published;
 use exmy_train::recipe::Recipe;
 use exmy_train::train::memory;
-use indicatif::ProgressBar;
+use rows::Row;
+use sensitivity::{Each, Part};
 use serde_json::json;
-use std::io::IsTerminal;
-use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::path::{Path, PathBuf};
 
 /// Say what number formats cost a trained model: perplexity, divergence and agreement on a text
 ///
@@ -39,8 +44,9 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE")]
     data: PathBuf,
     /// Recipes, divided by commas; the others are compared with the first
-    #[arg(long, value_name = "LIST", default_value = "f32,bf16,mxfp8-e4m3,mxfp4,nvfp4")]
-    recipe: String,
+    /// [default: f32,bf16,mxfp8-e4m3,mxfp4,nvfp4]
+    #[arg(long, value_name = "LIST")]
+    recipe: Option<String>,
     /// Round weights and leave inputs as they are, in all recipes but the first
     #[arg(long)]
     weights_only: bool,
@@ -51,6 +57,24 @@ pub(crate) struct Arguments {
     /// Sum products in this order, in all recipes but the first: fma:bf16, hopper:e4m3, ...
     #[arg(long, value_name = "SUM")]
     sums: Option<String>,
+    /// Give one part of the model at a time these numbers, and rank the parts by what that costs
+    #[arg(long, value_name = "FORMAT", conflicts_with_all = ["kv", "sums"])]
+    sensitivity: Option<String>,
+    /// The parts of --sensitivity: layer (each block), operator (each in all blocks), site (each of each block)
+    #[arg(
+        long,
+        value_name = "WHAT",
+        value_delimiter = ',',
+        default_value = "layer,operator",
+        requires = "sensitivity"
+    )]
+    each: Vec<Each>,
+    /// Look at each linear operator in the first window, too
+    #[arg(long)]
+    layers: bool,
+    /// Write a picture: of the recipes; with --layers of blocks, with --sensitivity of ranks
+    #[arg(long, value_name = "FILE.svg")]
+    out: Option<PathBuf>,
     /// Tokens that the model sees at once [default: 1024, or as many as it can]
     #[arg(long, value_name = "N")]
     window: Option<usize>,
@@ -78,6 +102,8 @@ Examples:
   exmy eval model.gguf --data book.txt --recipe f32,mxfp4 --weights-only --json
   exmy eval model.gguf --data book.txt --recipe f32,f32 --kv mxfp8-e4m3
   exmy eval model.gguf --data book.txt --recipe f32,mxfp4,mxfp4+last2=bf16
+  exmy eval model.gguf --data book.txt --recipe f32,nvfp4 --layers --out layers.svg
+  exmy eval model.gguf --data book.txt --sensitivity mxfp4 --tokens 2048 --out ranks.svg
 
 Every token but the first of the text is scored once, with at least
 window - stride tokens before it where there are as many. Numbers behind +- are
@@ -90,13 +116,20 @@ const TEXT: u64 = 4 << 30;
 /// Runs the command; the result is the exit code.
 pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
     let recipes = recipes(arguments)?;
-    arguments.work.with_threads(|| evaluate(arguments, &recipes))
+    let out = arguments.out.as_ref();
+    let out = out.map(|out| report::target(Some(out), &[], "eval.svg")).transpose()?;
+    arguments.work.with_threads(|| evaluate(arguments, recipes, out.as_deref()))
 }
 
 /// The recipes, with the options that are rules of theirs. The first, with which others are compared, stays
 /// as it is written.
 fn recipes(arguments: &Arguments) -> Result<Vec<Recipe>> {
-    let Arguments { recipe: names, weights_only, kv, sums, .. } = arguments;
+    let Arguments { weights_only, kv, sums, .. } = arguments;
+    let default = match arguments.sensitivity {
+        Some(_) => "f32",
+        None => "f32,bf16,mxfp8-e4m3,mxfp4,nvfp4",
+    };
+    let names = arguments.recipe.as_deref().unwrap_or(default);
     let wrong = |error: &dyn std::fmt::Display| Error::new(error.to_string());
     let mut rules = String::new();
     if *weights_only {
@@ -118,6 +151,10 @@ fn recipes(arguments: &Arguments) -> Result<Vec<Recipe>> {
             true => recipe,
             false => recipe.with(&rules).map_err(|error| wrong(&error))?,
         });
+    }
+    if arguments.sensitivity.is_some() && recipes.len() > 1 {
+        return Err(Error::new(format!("--sensitivity with {} recipes", recipes.len()))
+            .hint("name the one from which parts of the model are to differ, or none: f32"));
     }
     Ok(recipes)
 }
@@ -165,7 +202,7 @@ fn windows(arguments: &Arguments, model: &Published) -> Result<Windows> {
     Ok(Windows { window, stride })
 }
 
-fn evaluate(arguments: &Arguments, recipes: &[Recipe]) -> Result<u8> {
+fn evaluate(arguments: &Arguments, mut recipes: Vec<Recipe>, out: Option<&Path>) -> Result<u8> {
     let quiet = arguments.work.quiet;
     if !matches!(arguments.work.place()?, Place::Cpu) {
         return Err(
@@ -179,6 +216,18 @@ fn evaluate(arguments: &Arguments, recipes: &[Recipe]) -> Result<u8> {
     let windows = Windows { window: windows.window.min(tokens.len()), ..windows };
     let windows = Windows { stride: windows.stride.min(windows.window), ..windows };
     let config = shape(model.config(), windows.window);
+    let parts = match &arguments.sensitivity {
+        None => Vec::new(),
+        Some(numbers) => {
+            let parts = sensitivity::parts(&config, model.layout(), &arguments.each);
+            let operand = if arguments.weights_only { ":weight" } else { "" };
+            for Part { name, .. } in &parts {
+                let more = recipes[0].with(&format!("+{name}{operand}={numbers}"));
+                recipes.push(more.map_err(|error| Error::new(error.to_string()))?);
+            }
+            parts
+        }
+    };
     let needs = Needs::of(&config, model.layout().len(), recipes.len());
     drop(reading);
     if !quiet {
@@ -187,37 +236,59 @@ fn evaluate(arguments: &Arguments, recipes: &[Recipe]) -> Result<u8> {
     let reading = Phase::begin("reading the weights", quiet);
     let params = model.weights(|_| {})?;
     drop(reading);
-    let mut evaluation = Evaluation::new(Cpu::new(), config, params, recipes)?;
+    let mut evaluation = Evaluation::new(Cpu::new(), config, params, &recipes)?;
     let blocks = windows.of(tokens.len());
     let mut bar = Bar::new(blocks.len(), quiet);
     for (number, window) in blocks.iter().enumerate() {
-        evaluation.block(&tokens, window, number as u64)?;
+        let watched = arguments.layers && number == 0;
+        evaluation.block(&tokens, window, number as u64, watched)?;
         bar.done(number + 1, evaluation.measures());
     }
     bar.end();
     let bytes = scored_bytes(&tokenizer, &tokens)?;
     let measures: Vec<&Measures> = evaluation.measures().collect();
-    let rows: Vec<Row<'_>> = recipes
-        .iter()
-        .zip(&measures)
-        .map(|(recipe, own)| Row::new(recipe, own, measures[0]))
-        .collect();
+    let found = recipes.iter().zip(&measures).zip(evaluation.layers());
+    let mut rows: Vec<Row<'_>> =
+        found.map(|((recipe, own), layers)| Row::new(recipe, [own, measures[0]], layers)).collect();
+    if !parts.is_empty() {
+        for (row, part) in rows[1..].iter_mut().zip(&parts) {
+            row.part = Some(&part.name);
+        }
+        rows[1..].sort_by(|a, b| b.divergence.mean.total_cmp(&a.divergence.mean));
+    }
+    if let Some(out) = out {
+        let model = printable_path(&arguments.model);
+        let subtitle = format!("{model}, {} tokens", thousands(rows[0].tokens as u64));
+        let figure = match &arguments.sensitivity {
+            Some(numbers) => picture::ranks(&rows, &parts, numbers, &subtitle),
+            None if arguments.layers => picture::layers(&rows, &subtitle),
+            None => picture::costs(&rows, &subtitle),
+        };
+        report::write(out, &figure.to_svg())?;
+    }
     if arguments.json {
-        show::json(&json!({
+        return show::json(&json!({
             "model": printable_path(&arguments.model),
             "data": printable_path(&arguments.data),
             "parameters": model.layout().len(),
             "weights_only": arguments.weights_only,
+            "sensitivity": arguments.sensitivity,
             "window": windows.window,
             "stride": windows.stride,
             "blocks": blocks.len(),
             "bytes": bytes,
-            "recipes": rows.iter().map(|row| row.json(bytes)).collect::<Vec<_>>(),
-        }))?;
-    } else {
-        show::result(&table(&rows, bytes))?;
+            "recipes": rows.iter().map(|row| row.json(bytes, arguments.layers)).collect::<Vec<_>>(),
+        }))
+        .map(|()| 0);
     }
-    Ok(0)
+    let mut text = match &arguments.sensitivity {
+        Some(numbers) => sensitivity::table(&rows, numbers),
+        None => rows::table(&rows, bytes),
+    };
+    if arguments.layers {
+        text += &layers::tables(&rows);
+    }
+    show::result(&text).map(|()| 0)
 }
 
 /// Bytes of the text that is scored: that of all tokens but the first.
@@ -263,129 +334,4 @@ fn describe(
     if let Some(available) = memory::available().filter(|&bytes| bytes < needs.total()) {
         say!("warning: {} are available", size(available));
     }
-}
-
-/// What is shown while windows are measured.
-struct Bar {
-    bar: ProgressBar,
-    lines: bool,
-    begun: Instant,
-    last: Instant,
-    all: usize,
-}
-
-impl Bar {
-    fn new(all: usize, quiet: bool) -> Self {
-        let template = "{spinner} {wide_bar:.cyan/dim} window {pos}/{len} {msg} {eta:>4}";
-        let bar = bar(all as u64, template, quiet);
-        let (now, lines) = (Instant::now(), !quiet && !std::io::stderr().is_terminal());
-        Self { bar, lines, begun: now, last: now, all }
-    }
-
-    fn done<'a>(&mut self, done: usize, mut measures: impl Iterator<Item = &'a Measures>) {
-        let first = measures.next().map_or(f64::NAN, |first| libm::exp(first.loss().mean));
-        self.bar.set_position(done as u64);
-        self.bar.set_message(format!("perplexity {first:.4}"));
-        if self.lines && self.last.elapsed() >= Duration::from_secs(5) {
-            self.last = Instant::now();
-            let left = self.begun.elapsed().as_secs_f64() / done as f64 * (self.all - done) as f64;
-            let (all, left) = (self.all, duration(left));
-            say!("window {done}/{all}, perplexity {first:.4}, {left} left");
-        }
-    }
-
-    fn end(&self) {
-        self.bar.finish_and_clear();
-    }
-}
-
-/// What one recipe was found to cost.
-struct Row<'a> {
-    recipe: &'a Recipe,
-    tokens: usize,
-    loss: Mean,
-    above: Mean,
-    divergence: Mean,
-    agreement: Mean,
-}
-
-impl<'a> Row<'a> {
-    fn new(recipe: &'a Recipe, own: &Measures, first: &Measures) -> Self {
-        Self {
-            recipe,
-            tokens: own.count(),
-            loss: own.loss(),
-            above: own.loss_above(first),
-            divergence: own.mean(&own.divergence),
-            agreement: own.mean(&own.agreement),
-        }
-    }
-
-    /// Bits a byte of the text.
-    fn bits(&self, bytes: usize) -> f64 {
-        self.loss.mean * self.tokens as f64 / bytes as f64 / core::f64::consts::LN_2
-    }
-
-    fn json(&self, bytes: usize) -> serde_json::Value {
-        json!({
-            "recipe": self.recipe.to_string(),
-            "tokens": self.tokens,
-            "nats_per_token": self.loss.mean,
-            "nats_per_token_error": self.loss.error,
-            "perplexity": libm::exp(self.loss.mean),
-            "bits_per_byte": self.bits(bytes),
-            "nats_above_first": self.above.mean,
-            "nats_above_first_error": self.above.error,
-            "kl": self.divergence.mean,
-            "kl_error": self.divergence.error,
-            "top1_agreement": self.agreement.mean,
-            "top1_agreement_error": self.agreement.error,
-        })
-    }
-}
-
-/// A standard error, which one window has not.
-fn error(error: f64) -> String {
-    if error.is_nan() { "-".into() } else { format!("{error:.5}") }
-}
-
-fn table(rows: &[Row<'_>], bytes: usize) -> String {
-    let head = [
-        "recipe",
-        "perplexity",
-        "nats/token",
-        "+-",
-        "bits/byte",
-        "above first",
-        "+-",
-        "KL",
-        "+-",
-        "same top",
-    ];
-    let mut cells = vec![head.map(String::from).to_vec()];
-    for (i, row) in rows.iter().enumerate() {
-        let mut line = vec![
-            row.recipe.to_string(),
-            format!("{:.4}", libm::exp(row.loss.mean)),
-            format!("{:.5}", row.loss.mean),
-            error(row.loss.error),
-            format!("{:.5}", row.bits(bytes)),
-        ];
-        if i > 0 {
-            line.extend([
-                format!("{:+.5}", row.above.mean),
-                error(row.above.error),
-                format!("{:.5}", row.divergence.mean),
-                error(row.divergence.error),
-                format!("{:.2} %", 100.0 * row.agreement.mean),
-            ]);
-        }
-        cells.push(line);
-    }
-    let first = rows[0].recipe;
-    let scored = thousands(rows[0].tokens as u64);
-    aligned(&cells, 1)
-        + &format!(
-            "{scored} tokens scored; above first: nats/token above {first}; KL from {first} in nats\n"
-        )
 }

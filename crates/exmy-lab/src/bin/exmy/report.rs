@@ -75,7 +75,8 @@ pub(crate) struct PlotArguments {
     title: Option<String>,
 }
 
-fn write(path: &Path, text: &str) -> Result<()> {
+/// Writes a page or picture, which replaces only one of these commands' own making.
+pub(crate) fn write(path: &Path, text: &str) -> Result<()> {
     if path.as_os_str() == "-" {
         return show::raw(text);
     }
@@ -138,7 +139,7 @@ fn has_folder(out: &Path) -> Result<()> {
 }
 
 /// Where to write: a file that is named for what it will hold, so that no other is lost by a slip.
-fn target(out: Option<&PathBuf>, runs: &[PathBuf], name: &str) -> Result<PathBuf> {
+pub(crate) fn target(out: Option<&PathBuf>, runs: &[PathBuf], name: &str) -> Result<PathBuf> {
     let Some(out) = out else {
         let out = runs[0].join(name);
         return spare(&out).map(|()| out);
