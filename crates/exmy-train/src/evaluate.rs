@@ -18,6 +18,7 @@
 //! one. Of the head these are pieces of rows, so that logits take at most [`LOGITS`] bytes.
 
 pub mod layers;
+pub mod smooth;
 
 use core::ops::Range;
 

@@ -218,6 +218,47 @@ impl Published {
         Ok(weights)
     }
 
+    /// The tokens that end a text of this model; none where its files name none.
+    ///
+    /// # Errors
+    /// If a file that names them cannot be read, or names something else.
+    pub fn ends(&self) -> Result<Vec<u32>> {
+        const KEY: &str = "eos_token_id";
+        let wrong = |found: String| Error::new(format!("{KEY} is {found}, no token"));
+        if let Files::Gguf(_, gguf) = &self.files {
+            let Some(found) = gguf.number(&format!("tokenizer.ggml.{KEY}"))? else {
+                return Ok(Vec::new());
+            };
+            let token = u32::MIN as f64..=u32::MAX.into();
+            return match token.contains(&found) {
+                true => Ok(vec![found as u32]),
+                false => Err(wrong(found.to_string())),
+            };
+        }
+        // What a model's file for generation says comes first.
+        for name in ["generation_config.json", "config.json"] {
+            let path = self.path.join(name);
+            if !path.is_file() {
+                continue;
+            }
+            let text = given::read(&path, given::SETTINGS);
+            let text = text.map_err(|error| Error::io("read", &path, error))?;
+            let value: serde_json::Value = serde_json::from_slice(&text)
+                .map_err(|error| named(&path, Error::new("it is no JSON").because(error)))?;
+            let tokens = match value.get(KEY) {
+                None | Some(serde_json::Value::Null) => continue,
+                Some(serde_json::Value::Array(tokens)) => tokens.clone(),
+                Some(one) => vec![one.clone()],
+            };
+            let number = |token: &serde_json::Value| {
+                let number = token.as_u64().and_then(|token| u32::try_from(token).ok());
+                number.ok_or_else(|| named(&path, wrong(token.to_string())))
+            };
+            return tokens.iter().map(number).collect();
+        }
+        Ok(Vec::new())
+    }
+
     /// The tokenizer as the text of a `tokenizer.json`: the folder's, or made of what a GGUF file says.
     ///
     /// # Errors

@@ -158,6 +158,68 @@ fn operators_are_looked_at_and_parts_are_ranked() {
     assert!(map.contains("gate_proj") && !map.contains("lm_head"), "{map}");
 }
 
+/// A text that goes on by a cache: the same for the same seed, ended by what ends it.
+#[test]
+fn a_text_is_continued() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    model(folder);
+    let run = |arguments: &[&str]| {
+        let tokens: &[&str] =
+            if arguments.contains(&"--tokens") { &[] } else { &["--tokens", "12"] };
+        let all = [&["model", "--prompt", "Line 1 of", "-q"], tokens, arguments].concat();
+        printed(folder, "generate", &all)
+    };
+    let json = |arguments: &[&str]| -> Value {
+        serde_json::from_str(&run(&[&["--json", "--endless"], arguments].concat())).unwrap()
+    };
+    let greedy = json(&["--temperature", "0"]);
+    assert_eq!(
+        (&greedy["ended_by"], greedy["prompt"].as_array().unwrap().len()),
+        (&json!("tokens"), 9)
+    );
+    assert_eq!(greedy["tokens"].as_array().unwrap().len(), 12);
+    let text = greedy["text"].as_str().unwrap();
+    assert_eq!(run(&["--temperature", "0", "--endless"]), format!("Line 1 of{text}\n"));
+    let drawn = |seed: &str| json(&["--seed", seed])["tokens"].clone();
+    assert_eq!((drawn("1") == drawn("1"), drawn("1") == drawn("2")), (true, false));
+    // A token is a character. The text ends before the first place of either text.
+    let [third, fifth] = [2, 4].map(|i| text.chars().nth(i).unwrap().to_string());
+    let stopped = json(&["--temperature", "0", "--stop", &fifth, "--stop", &third]);
+    let before = text.find(&third).unwrap().min(text.find(&fifth).unwrap());
+    assert_eq!((&stopped["text"], &stopped["ended_by"]), (&json!(text[..before]), &json!("stop")));
+    // The model's own end is a token that is not shown; its context has 64.
+    fs::write(folder.join("model/generation_config.json"), {
+        json!({"eos_token_id": [95, greedy["tokens"][3]]}).to_string()
+    })
+    .unwrap();
+    let ended = run(&["--temperature", "0", "--json"]);
+    let ended: Value = serde_json::from_str(&ended).unwrap();
+    let end = greedy["tokens"].as_array().unwrap();
+    let end = end.iter().position(|token| token == &end[3]).unwrap();
+    assert_eq!(
+        ended["tokens"].as_array().unwrap()[..],
+        greedy["tokens"].as_array().unwrap()[..end]
+    );
+    assert_eq!(ended["ended_by"], "the model's end");
+    let long = json(&["--tokens", "200", "--recipe", "mxfp4", "--kv", "mxfp8-e4m3"]);
+    assert_eq!(
+        (&long["ended_by"], long["tokens"].as_array().unwrap().len()),
+        (&json!("context"), 64 - 9 + 1)
+    );
+    for (arguments, expected) in [
+        (&["--temperature", "-1"][..], "0.8"),
+        (&["--stop", ""], "--stop is empty"),
+        (&["--recipe", "mxfp9"], "mxfp9"),
+        (&["--recipe", "f32+scores:tensor=bf16"], "rounds scores"),
+    ] {
+        let all = [&["generate", "model", "--prompt", "a"], arguments].concat();
+        let output = exmy(&all).current_dir(folder).output().unwrap();
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(2) && error.contains(expected), "{error}");
+    }
+}
+
 #[test]
 fn mistakes_are_named() {
     let folder = tempfile::tempdir().unwrap();

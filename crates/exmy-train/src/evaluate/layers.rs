@@ -19,9 +19,12 @@
 
 use std::collections::BTreeMap;
 
+use crate::nn::Cpu;
+use crate::nn::decoder::{Config, Decoder};
 use crate::nn::site::{Operand, Place, Product, Site};
-use crate::recipe::{Observer, Rounded};
+use crate::recipe::{Engine, Images, Observer, Phase, Recipe, Rounded};
 use crate::train::probe::moments::{Powers, column_maxima, elements, quantile, sorted};
+use exmy::error::{Error, Result};
 use exmy::gemm::f32::{Output, matmul};
 use exmy::slice::{View, ViewMut};
 
@@ -82,6 +85,11 @@ impl Rounding {
         self.powers.excess_kurtosis()
     }
 
+    /// The largest magnitude of each channel before rounding.
+    pub fn channels(&self) -> &[f64] {
+        &self.maxima
+    }
+
     /// The largest magnitude over the median of the channels' largest.
     pub fn over_median(&self) -> f64 {
         let maxima = sorted(self.maxima.clone());
@@ -120,6 +128,26 @@ pub struct Layers {
 }
 
 impl Layers {
+    /// What the operators of a model's blocks read in a text, in f32, in pieces of the model's context.
+    ///
+    /// # Errors
+    /// If the configuration is that of no model.
+    ///
+    /// # Panics
+    /// If `params` are not the model's, or a token is outside of the vocabulary.
+    pub fn of_text(config: &Config, params: &[f32], text: &[u32]) -> Result<Self> {
+        let decoder = Decoder::<Cpu>::new(*config);
+        let mut decoder = decoder.map_err(|error| Error::new(error.to_string()))?;
+        let plan = Recipe::default().settled(decoder.layout(), 1)?;
+        let (mut seen, mut images) = (Self::default(), Images::default());
+        for (number, piece) in text.chunks(config.context).enumerate() {
+            let phase = Phase::Evaluate { step: 0, pass: number as u64 };
+            let mut engine = Engine::new(&plan, 0, phase, &mut images).observed(&mut seen);
+            decoder.states(params, piece, 1, &mut engine);
+        }
+        Ok(seen)
+    }
+
     /// The linear operators in the model's order: the head is the last.
     pub fn linears(&self) -> impl Iterator<Item = (Site, &Linear)> {
         let blocks = self.sites.iter().filter(|(site, _)| site.layer.is_some());

@@ -18,10 +18,13 @@
 //! are kept for the backward pass if the caller has the memory; if not, they are formed again, to the
 //! same bits.
 
+mod cached;
 mod causal;
 pub(crate) mod split;
 #[cfg_attr(not(target_arch = "x86_64"), path = "attention/no_vectors.rs")]
 mod vectors;
+
+pub use cached::attention_cached;
 
 use core::ops::Range;
 

@@ -18,12 +18,14 @@
 //! memory of one layer, in which one comes after the other, and in place of the other kind's.
 
 mod attend;
+mod cached;
 #[doc(hidden)]
 pub mod config;
 mod evaluate;
 mod places;
 mod recur;
 
+pub use cached::{Cache, cache_bytes};
 pub use config::{
     Biases, Config, ConfigError, Gla, InitScheme, Mixer, Mixers, Mlp, Norm, NormPlace, Position,
     QkNorm, Scaling,
@@ -184,7 +186,7 @@ impl<D: Device> Decoder<D> {
     ) -> D::Scalar {
         let (params, mut grads) = (params.into(), grads.into());
         assert_eq!(grads.len(), self.layout.len(), "gradients have the layout of the parameters");
-        let shape = self.forward(params, tokens, batch, Pass::Training, products);
+        let shape = self.forward(params, tokens, batch, Pass::Training, products, None);
         self.logits(params, 0..tokens.len(), products);
         self.list_targets(tokens, targets);
         let (n, vocab) = (tokens.len(), self.config.vocab);
@@ -265,7 +267,7 @@ impl<D: Device> Decoder<D> {
         }
     }
 
-    /// Up to and including the last norm.
+    /// Up to and including the last norm; of one sequence that goes on where a cache ends, if there is one.
     fn forward(
         &mut self,
         params: Slice<'_, D>,
@@ -273,6 +275,7 @@ impl<D: Device> Decoder<D> {
         batch: usize,
         pass: Pass,
         products: &mut dyn Products<D>,
+        mut cache: Option<&mut Cache<D>>,
     ) -> Shape {
         assert_eq!(params.len(), self.layout.len(), "parameters have the model's layout");
         let shape = self.shape(batch, tokens.len());
@@ -280,6 +283,7 @@ impl<D: Device> Decoder<D> {
         let Self { device, config, places, rope, saved, work, .. } = self;
         let cx = &mut Context { device: &*device, products, params };
         let (n, d, rope) = (tokens.len(), config.d_model, rope.as_ref());
+        let past = cache.as_ref().map_or(0, |cache| cache.tokens());
         let after = config.norm_place == NormPlace::After;
         let vocab = config.vocab as u32;
         if let Some(token) = tokens.iter().find(|&&token| token >= vocab) {
@@ -287,12 +291,13 @@ impl<D: Device> Decoder<D> {
         }
         saved.tokens.clear();
         saved.tokens.extend_from_slice(tokens);
-        if config.sink {
+        if config.sink && past == 0 {
             saved.tokens.iter_mut().step_by(shape.sequence).for_each(|first| *first = vocab);
         }
         device.set_tokens(&saved.tokens, &mut saved.listed);
         let stream = &mut saved.stream;
-        let positions = places.positions.clone().map(|range| params.part(range));
+        let positions = places.positions.clone();
+        let positions = positions.map(|range| params.part(range.start + past * d..range.end));
         let table = params.part(places.table.clone());
         let embedded = stream[0].first_mut(n * d);
         device.embed(&saved.listed, table, positions, shape.sequence, embedded);
@@ -314,8 +319,9 @@ impl<D: Device> Decoder<D> {
             };
             match &block.mixer {
                 Mixing::Attend(attend) => {
-                    let saved = &mut saved.attend;
-                    attend.forward(cx, &shape, rope, input, pass, saved, work, output.again());
+                    let (saved, out) = (&mut saved.attend, output.again());
+                    let cache = cache.as_mut().map(|cache| cache.layer(l));
+                    attend.forward(cx, &shape, rope, input, pass, saved, work, cache, out);
                 }
                 Mixing::Recur(recur) => {
                     let (sizes, saved) = ((shape.batch, shape.sequence), &mut saved.recur);

@@ -240,6 +240,22 @@ pub trait Device: Clone + Debug + Send + 'static {
         scratch: SliceMut<'_, Self>,
     );
 
+    /// Attention of a sequence's last tokens to all of it ([`attention::attention_cached`]). On the host
+    /// unless a device has its own.
+    fn attention_cached(
+        &self,
+        shape: &attention::Shape,
+        qkv: Slice<'_, Self>,
+        cache: Slice<'_, Self>,
+        y: SliceMut<'_, Self>,
+    ) {
+        let [qkv, cache] = [qkv, cache].map(|slice| self.read(slice));
+        let mut all = vec![Self::Real::ZERO; shape.sequence * shape.width()];
+        attention::attention_cached(shape, &qkv, &cache, &mut all);
+        let (len, all) = (all.len(), self.buffer(all));
+        self.copy(Matrix::new(all.first(len), 1, len), MatrixMut::new(y, 1, len));
+    }
+
     /// Backward of [`attention`](Self::attention), with the probabilities that it saved, or none.
     fn attention_backward(
         &self,

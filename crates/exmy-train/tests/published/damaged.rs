@@ -87,6 +87,32 @@ fn claims_of_lengths_allocate_nothing() {
     }
 }
 
+/// An index is a model's, or an error.
+#[test]
+fn changed_indexes_never_panic() {
+    let folder = tempfile::tempdir().unwrap();
+    for file in ["config.json", "model.safetensors"] {
+        fs::copy(data("llama").join(file), folder.path().join(file)).unwrap();
+    }
+    let text = br#"{"metadata": {"total_size": 1}, "weight_map": {"model.norm.weight": "model.safetensors",
+        "a": "model.safetensors", "b": "model.safetensors"}}"#;
+    const BYTES: &[u8] = b"0-./\\e\"{}[]:,nab \x00\xFF";
+    let index = folder.path().join("model.safetensors.index.json");
+    let philox = Philox::new(5, Stream::new("damaged"));
+    let mut opened = 0;
+    for trial in 0..600 {
+        let mut damaged = text.to_vec();
+        for i in 0..1 + trial % 3 {
+            let at = philox.below(8 * trial + 2 * i, text.len() as u64) as usize;
+            let byte = philox.below(8 * trial + 2 * i + 1, BYTES.len() as u64) as usize;
+            damaged[at] = BYTES[byte];
+        }
+        fs::write(&index, &damaged).unwrap();
+        opened += u32::from(Published::open(folder.path()).is_ok());
+    }
+    assert!((50..550).contains(&opened), "{opened}: too few or too many to say something");
+}
+
 #[test]
 fn changed_configurations_never_panic() {
     let text = fs::read(data("llama3/config.json")).unwrap();

@@ -84,6 +84,21 @@ fn an_evaluation_has_the_losses_of_the_decoder() {
     first_queries(&config, &weights, &tokens[..24], seen[3]);
 }
 
+/// What the first block of a Llama's attention reads, computed in f64 from the weights: a row a token.
+pub(super) fn normed(config: &Config, weights: &[f32], tokens: &[u32]) -> Vec<Vec<f64>> {
+    let (layout, d) = (config.layout(), config.d_model);
+    let tensor = |name: &str| &weights[layout.find(name).unwrap().range.clone()];
+    let table = tensor("model.embed_tokens.weight");
+    let gain = tensor("model.layers.0.input_layernorm.weight");
+    let row = |&token: &u32| {
+        let x: Vec<f64> = table[token as usize * d..][..d].iter().map(|&x| x.into()).collect();
+        let mean: f64 = x.iter().map(|x| x * x).sum::<f64>() / d as f64;
+        let rms = (mean + config.norm_eps).sqrt();
+        x.iter().zip(gain).map(|(x, &g)| x / rms * f64::from(g)).collect()
+    };
+    tokens.iter().map(row).collect()
+}
+
 /// What is said of the first block's queries with weights in MXFP4, computed in f64 from the weights.
 fn first_queries(config: &Config, weights: &[f32], tokens: &[u32], seen: &Layers) {
     let layout = config.layout();
@@ -92,14 +107,9 @@ fn first_queries(config: &Config, weights: &[f32], tokens: &[u32], seen: &Layers
     let w = tensor("model.layers.0.self_attn.q_proj.weight");
     let view = View::new(w, w.len() / d, d);
     let rounded = BlockTensor::quantize(view, Axis::Cols, BlockFormat::MXFP4, Rounding::TiesToEven);
-    let (q, table) = (rounded.dequantize(), tensor("model.embed_tokens.weight"));
-    let gain = tensor("model.layers.0.input_layernorm.weight");
+    let q = rounded.dequantize();
     let [mut lost, mut whole] = [0.0; 2];
-    for &token in tokens {
-        let x: Vec<f64> = table[token as usize * d..][..d].iter().map(|&x| x.into()).collect();
-        let mean: f64 = x.iter().map(|x| x * x).sum::<f64>() / d as f64;
-        let rms = (mean + config.norm_eps).sqrt();
-        let x: Vec<f64> = x.iter().zip(gain).map(|(x, &g)| x / rms * f64::from(g)).collect();
+    for x in normed(config, weights, tokens) {
         let square = |w: &[f64]| w.iter().zip(&x).map(|(w, x)| w * x).sum::<f64>().powi(2);
         for (w, q) in w.chunks(d).zip(q.chunks(d)) {
             whole += square(&w.iter().map(|&w| w.into()).collect::<Vec<_>>());

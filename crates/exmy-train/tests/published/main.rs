@@ -4,6 +4,8 @@ mod blocks;
 mod converted;
 mod damaged;
 mod evaluate;
+mod generate;
+mod smooth;
 
 use exmy::safetensors::{Dtype, Outline, Reader, Writer};
 use exmy_train::nn::Cpu;

@@ -1,6 +1,7 @@
 //! `exmy eval`: what number formats cost a trained model.
 
 mod bar;
+mod calibrate;
 mod layers;
 mod picture;
 mod rows;
@@ -11,6 +12,7 @@ use crate::report;
 use crate::settings::Work;
 use crate::show;
 use bar::Bar;
+use calibrate::Calibration;
 use clap::Args;
 use exmy::error::{Error, Result};
 use exmy::safetensors::given;
@@ -91,6 +93,8 @@ pub(crate) struct Arguments {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
+    calibration: Calibration,
+    #[command(flatten)]
     work: Work,
 }
 
@@ -124,23 +128,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
 /// The recipes, with the options that are rules of theirs. The first, with which others are compared, stays
 /// as it is written.
 fn recipes(arguments: &Arguments) -> Result<Vec<Recipe>> {
-    let Arguments { weights_only, kv, sums, .. } = arguments;
     let default = match arguments.sensitivity {
         Some(_) => "f32",
         None => "f32,bf16,mxfp8-e4m3,mxfp4,nvfp4",
     };
     let names = arguments.recipe.as_deref().unwrap_or(default);
     let wrong = |error: &dyn std::fmt::Display| Error::new(error.to_string());
-    let mut rules = String::new();
-    if *weights_only {
-        rules += "+input=f32";
-    }
-    if let Some(numbers) = kv {
-        rules += &format!("+k:tensor={numbers}+v:tensor={numbers}");
-    }
-    if let Some(sum) = sums {
-        rules += &format!("+sums={sum}");
-    }
+    let rules = rules(arguments.weights_only, arguments.kv.as_deref(), arguments.sums.as_deref());
     let mut recipes = Vec::new();
     for name in names.split(',') {
         if name.trim().is_empty() {
@@ -159,31 +153,58 @@ fn recipes(arguments: &Arguments) -> Result<Vec<Recipe>> {
     Ok(recipes)
 }
 
+/// The options that are short for rules of recipes.
+pub(crate) fn rules(weights_only: bool, kv: Option<&str>, sums: Option<&str>) -> String {
+    let mut rules = String::new();
+    if weights_only {
+        rules += "+input=f32";
+    }
+    if let Some(numbers) = kv {
+        rules += &format!("+k:tensor={numbers}+v:tensor={numbers}");
+    }
+    if let Some(sum) = sums {
+        rules += &format!("+sums={sum}");
+    }
+    rules
+}
+
+/// The tokenizer that is wanted, or the model's.
+pub(crate) fn tokenizer(model: &Published, wanted: Option<&Path>) -> Result<Tokenizer> {
+    match wanted {
+        Some(path) => Tokenizer::open(path),
+        None => Tokenizer::from_json(model.tokenizer()?),
+    }
+}
+
+/// Refuses tokens that a model of so many does not know.
+pub(crate) fn known(tokens: &[u32], vocab: usize) -> Result<()> {
+    let Some(token) = tokens.iter().find(|&&token| token as usize >= vocab) else { return Ok(()) };
+    Err(Error::new(format!("the tokenizer gives token {token}, and the model has {vocab}"))
+        .hint("the tokenizer is another model's: name the right one by --tokenizer FILE"))
+}
+
 /// The text as tokens, at most as many as are wanted.
 fn tokens(arguments: &Arguments, model: &Published) -> Result<(Tokenizer, Vec<u32>)> {
-    let tokenizer = match &arguments.tokenizer {
-        Some(path) => Tokenizer::open(path)?,
-        None => Tokenizer::from_json(model.tokenizer()?)?,
-    };
-    let path = &arguments.data;
+    let tokenizer = tokenizer(model, arguments.tokenizer.as_deref())?;
+    let tokens = arguments.tokens.unwrap_or(usize::MAX);
+    let tokens = read_tokens(&arguments.data, &tokenizer, tokens)?;
+    known(&tokens, model.config().vocab)?;
+    Ok((tokenizer, tokens))
+}
+
+/// The first tokens of a text in a file, two at least.
+fn read_tokens(path: &Path, tokenizer: &Tokenizer, most: usize) -> Result<Vec<u32>> {
     let bytes = given::read(path, TEXT).map_err(|error| Error::io("read", path, error))?;
     let text = String::from_utf8(bytes).map_err(|error| {
         Error::new(format!("{} is no text in UTF-8", printable_path(path))).because(error)
     })?;
     let mut tokens = tokenizer.encode(&text)?;
-    tokens.truncate(arguments.tokens.unwrap_or(usize::MAX));
+    tokens.truncate(most);
     if tokens.len() < 2 {
         let what = format!("{} tokens of {} score none", tokens.len(), printable_path(path));
         return Err(Error::new(what).hint("give a text of two tokens or more"));
     }
-    let vocab = model.config().vocab;
-    if let Some(token) = tokens.iter().find(|&&token| token as usize >= vocab) {
-        return Err(Error::new(format!(
-            "the tokenizer gives token {token}, and the model has {vocab}"
-        ))
-        .hint("the tokenizer is another model's: name the right one by --tokenizer FILE"));
-    }
-    Ok((tokenizer, tokens))
+    Ok(tokens)
 }
 
 /// How the text is divided.
@@ -234,8 +255,9 @@ fn evaluate(arguments: &Arguments, mut recipes: Vec<Recipe>, out: Option<&Path>)
         describe(arguments, &model, &tokens, windows, &needs);
     }
     let reading = Phase::begin("reading the weights", quiet);
-    let params = model.weights(|_| {})?;
+    let mut params = model.weights(|_| {})?;
     drop(reading);
+    arguments.calibration.apply(&model, &tokenizer, &config, &mut params, quiet)?;
     let mut evaluation = Evaluation::new(Cpu::new(), config, params, &recipes)?;
     let blocks = windows.of(tokens.len());
     let mut bar = Bar::new(blocks.len(), quiet);
@@ -273,6 +295,7 @@ fn evaluate(arguments: &Arguments, mut recipes: Vec<Recipe>, out: Option<&Path>)
             "parameters": model.layout().len(),
             "weights_only": arguments.weights_only,
             "sensitivity": arguments.sensitivity,
+            "smooth": arguments.calibration.smooth,
             "window": windows.window,
             "stride": windows.stride,
             "blocks": blocks.len(),

@@ -21,6 +21,8 @@ mod explain_mma;
 mod export;
 mod follow;
 mod formats;
+#[cfg(feature = "tokenizers")]
+mod generate;
 mod inputs;
 mod inspect;
 mod keys;
@@ -79,6 +81,8 @@ enum Command {
     Data(data::Arguments),
     #[cfg(feature = "tokenizers")]
     Eval(Box<eval::Arguments>),
+    #[cfg(feature = "tokenizers")]
+    Generate(Box<generate::Arguments>),
     /// Show number formats: a table, one format with all its constants, or all its codes
     Formats(formats::Arguments),
     /// Continue a text with a trained model
@@ -181,6 +185,8 @@ fn run(command: Command) -> Result<u8> {
         Command::Device(arguments) => with_threads(None, || device::run(&arguments)),
         #[cfg(feature = "tokenizers")]
         Command::Eval(arguments) => eval::run(&arguments),
+        #[cfg(feature = "tokenizers")]
+        Command::Generate(arguments) => generate::run(&arguments),
         Command::Formats(arguments) => formats::run(&arguments),
         Command::Sample(arguments) => with_threads(None, || sample::run(&arguments)),
         Command::Quantize(arguments) => quantize::run(&arguments),

@@ -42,10 +42,7 @@ pub(crate) struct Arguments {
 /// Runs the command; the result is the exit code.
 pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
     let Arguments { prompt, tokens, temperature, top_k, seed, .. } = arguments;
-    if !(temperature.is_finite() && *temperature >= 0.0) {
-        return Err(Error::new(format!("--temperature {temperature} is impossible"))
-            .hint("0 or a positive number, for example 0.8"));
-    }
+    possible(*temperature)?;
     if prompt.is_empty() {
         return Err(Error::new("--prompt is empty").hint("give at least one character"));
     }
@@ -56,32 +53,57 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
     let reading = Phase::begin("reading the model", false);
     let mut sampler = Sampler::open(&folder, options)?;
     drop(reading);
-    let mut out = std::io::stdout().lock();
-    let is_terminal = out.is_terminal();
-    // What a terminal is yet to be shown.
-    let mut pending = Vec::new();
-    let mut show = |bytes: &[u8]| {
-        if !is_terminal {
-            return out.write_all(bytes).and_then(|()| out.flush());
+    let mut screen = Screen::new();
+    let mut wanted = screen.show(prompt.as_bytes())?;
+    for _ in 0..*tokens {
+        if !wanted {
+            return Ok(0);
         }
-        pending.extend_from_slice(bytes);
-        let text = shown(&mut pending);
-        out.write_all(text.as_bytes()).and_then(|()| out.flush())
-    };
-    let written = (|| -> std::io::Result<()> {
-        show(prompt.as_bytes())?;
-        for _ in 0..*tokens {
-            text.push(sampler.next_token(&text));
-            show(&words.more(&text))?;
+        text.push(sampler.next_token(&text));
+        wanted = screen.show(&words.more(&text))?;
+    }
+    screen.show(b"\n")?;
+    Ok(0)
+}
+
+/// Refuses a temperature that is none.
+pub(crate) fn possible(temperature: f64) -> Result<()> {
+    if temperature.is_finite() && temperature >= 0.0 {
+        return Ok(());
+    }
+    Err(Error::new(format!("--temperature {temperature} is impossible"))
+        .hint("0 or a positive number, for example 0.8"))
+}
+
+/// The output of a text as it grows.
+pub(crate) struct Screen {
+    out: std::io::StdoutLock<'static>,
+    is_terminal: bool,
+    /// What a terminal is yet to be shown.
+    pending: Vec<u8>,
+}
+
+impl Screen {
+    pub(crate) fn new() -> Self {
+        let out = std::io::stdout().lock();
+        Self { is_terminal: out.is_terminal(), out, pending: Vec::new() }
+    }
+
+    /// Shows some more; whether anybody reads it.
+    pub(crate) fn show(&mut self, bytes: &[u8]) -> Result<bool> {
+        let written = if self.is_terminal {
+            self.pending.extend_from_slice(bytes);
+            let text = shown(&mut self.pending);
+            self.out.write_all(text.as_bytes())
+        } else {
+            self.out.write_all(bytes)
+        };
+        match written.and_then(|()| self.out.flush()) {
+            Ok(()) => Ok(true),
+            // A reader that has seen enough (`| head`) is no error.
+            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
+            Err(error) => Err(Error::new("cannot write the text").because(error)),
         }
-        show(b"\n")
-    })();
-    match written {
-        // A reader that has seen enough (`| head`) is no error.
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(Error::new("cannot write the text").because(error))
-        }
-        _ => Ok(0),
     }
 }
 

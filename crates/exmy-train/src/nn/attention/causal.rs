@@ -22,7 +22,7 @@ pub(super) struct Rows<'a, T> {
 
 impl<'a, T: Real> Rows<'a, T> {
     #[inline(always)]
-    fn row(&self, i: usize, hd: usize) -> &'a [T] {
+    pub(super) fn row(&self, i: usize, hd: usize) -> &'a [T] {
         &self.data[i * self.stride..][..hd]
     }
 }
@@ -107,6 +107,12 @@ pub(super) fn softmax<T: Real>(n: usize, row: usize, p: &mut [T], scale: T) {
         softmax_tile::<T, 1>(i, row, &mut p[i * row..][..row], scale);
         i += 1;
     }
+}
+
+/// The row of position `i` alone.
+#[inline(always)]
+pub(super) fn softmax_row<T: Real>(i: usize, row: usize, p: &mut [T], scale: T) {
+    softmax_tile::<T, 1>(i, row, p, scale);
 }
 
 /// Rows `i..i + R`, which end in one block of lanes; side by side, because a single row is one
@@ -311,7 +317,7 @@ fn transposed_tile<T: Real, const R: usize, const FULL: bool>(
 
 /// The first lanes of `from`; zeros where a ragged head ends.
 #[inline(always)]
-fn lanes<T: Real, const FULL: bool>(from: &[T]) -> [T; LANES] {
+pub(super) fn lanes<T: Real, const FULL: bool>(from: &[T]) -> [T; LANES] {
     let mut all = [T::ZERO; LANES];
     if FULL {
         all.copy_from_slice(&from[..LANES]);
@@ -324,7 +330,7 @@ fn lanes<T: Real, const FULL: bool>(from: &[T]) -> [T; LANES] {
 }
 
 #[inline(always)]
-fn fma<T: Real>(sums: &mut [T; LANES], factor: T, right: &[T; LANES]) {
+pub(super) fn fma<T: Real>(sums: &mut [T; LANES], factor: T, right: &[T; LANES]) {
     for l in 0..LANES {
         sums[l] = factor.mul_add(right[l], sums[l]);
     }

@@ -1,5 +1,6 @@
 //! Softmax attention in a block: q|k|v, their norms and rotation, attention, o.
 
+use super::cached::Past;
 use super::{Config, QkNorm, Rope, Work};
 use crate::nn::attention::Shape;
 use crate::nn::device::{Buffer, Device, Matrix, MatrixMut, Slice, SliceMut, empty};
@@ -149,18 +150,19 @@ impl Attend {
         places.into_iter().any(|place| rounds(place, false) || rounds(place, true))
     }
 
-    /// Rotates queries and keys in rows of q|k|v, or their gradients back.
+    /// Rotates queries and keys in rows of q|k|v, or their gradients back; of tokens behind so many others.
     fn rotate<D: Device>(
         device: &D,
         shape: &Shape,
-        rope: Option<&Rope<D>>,
+        (rope, past): (Option<&Rope<D>>, usize),
         rows: SliceMut<'_, D>,
         way: Way,
     ) {
         let Some(Rope { tables: [cos, sin] }) = rope else { return };
         let heads = shape.heads + shape.kv_heads;
         let sizes = [shape.qkv_width(), heads, shape.head_dim / 2];
-        device.rotate(rows, sizes, shape.sequence, [cos.all(), sin.all()], way);
+        let tables = [cos, sin].map(|table| table.part(past * sizes[2]..table.len()));
+        device.rotate(rows, sizes, shape.sequence, tables, way);
     }
 
     /// `out` (n, d) from the normed stream `x`.
@@ -173,6 +175,7 @@ impl Attend {
         pass: Pass,
         saved: &mut Saved<D>,
         work: &mut Work<D>,
+        past: Option<Past<'_, D>>,
         out: SliceMut<'_, D>,
     ) {
         let (n, stride, layer) = (shape.batch * shape.sequence, shape.qkv_width(), self.layer);
@@ -191,11 +194,21 @@ impl Attend {
                 device.copy(dense, rows.cols_range(columns));
             }
         }
-        Self::rotate(device, shape, rope, qkv.again(), Way::Forward);
+        let before = past.as_ref().map_or(0, |past| past.tokens);
+        Self::rotate(device, shape, (rope, before), qkv.again(), Way::Forward);
         let mut rows = MatrixMut::new(qkv.again(), n, stride);
         self.round(cx, shape, false, &mut rows, &mut work.dense[0]);
         let (qkv, mut attended) = (qkv.read(), saved.attended.first_mut(n * shape.width()));
-        if self.is_split(cx.products) {
+        let cache = past.map(|Past { rows, tokens }| {
+            let kv = Matrix::new(qkv, n, stride).cols_range(shape.width()..stride);
+            let (width, len) = (kv.cols(), (tokens + n) * kv.cols());
+            let new = rows.part_mut(tokens * width..len);
+            device.copy(kv, MatrixMut::new(new, n, width));
+            rows.first(len)
+        });
+        if let Some(cache) = cache.filter(|_| before > 0) {
+            device.attention_cached(shape, qkv, cache, attended.again());
+        } else if self.is_split(cx.products) {
             device.grow(&mut saved.probabilities, probabilities);
             let mut p = saved.probabilities.first_mut(probabilities);
             device.scores(shape, qkv, p.again());
@@ -251,7 +264,7 @@ impl Attend {
         }
         let mut rows = MatrixMut::new(d_qkv.again(), n, stride);
         self.round(cx, shape, true, &mut rows, &mut work.dense[0]);
-        Self::rotate(device, shape, rope, d_qkv.again(), Way::Backward);
+        Self::rotate(device, shape, (rope, 0), d_qkv.again(), Way::Backward);
         if let Some(norms) = &self.norms {
             let mut rows = MatrixMut::new(d_qkv.again(), n, stride);
             for (i, (column, width)) in Self::columns(shape).into_iter().enumerate() {

@@ -25,7 +25,7 @@ impl<D: Device> Decoder<D> {
     ) {
         let (params, losses) = (params.into(), losses.into());
         assert_eq!(tokens.len(), losses.len(), "every token has one loss");
-        self.forward(params, tokens, batch, Pass::Forward, products);
+        self.forward(params, tokens, batch, Pass::Forward, products, None);
         self.logits(params, 0..tokens.len(), products);
         self.list_targets(tokens, targets);
         let vocab = self.config.vocab;
@@ -51,7 +51,7 @@ impl<D: Device> Decoder<D> {
             // The sink takes the place of the first token: here of one that is put in front.
             seen.insert(0, 0);
         }
-        self.forward(params, &seen, 1, Pass::Forward, products);
+        self.forward(params, &seen, 1, Pass::Forward, products, None);
         self.logits(params, seen.len() - 1..seen.len(), products);
         self.saved.logits.first(self.config.vocab)
     }
@@ -68,7 +68,7 @@ impl<D: Device> Decoder<D> {
         batch: usize,
         products: &mut dyn Products<D>,
     ) -> Slice<'_, D> {
-        self.forward(params.into(), tokens, batch, Pass::Forward, products);
+        self.forward(params.into(), tokens, batch, Pass::Forward, products, None);
         self.saved.norm.y.first(tokens.len() * self.config.d_model)
     }
 

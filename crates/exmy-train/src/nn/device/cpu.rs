@@ -294,6 +294,16 @@ impl<T: Real> Device for Cpu<T> {
         attention::attention(shape, qkv.numbers(), y.numbers(), probabilities, scratch);
     }
 
+    fn attention_cached(
+        &self,
+        shape: &attention::Shape,
+        qkv: Slice<'_, Self>,
+        cache: Slice<'_, Self>,
+        y: SliceMut<'_, Self>,
+    ) {
+        attention::attention_cached(shape, qkv.numbers(), cache.numbers(), y.numbers());
+    }
+
     fn attention_backward(
         &self,
         shape: &attention::Shape,
