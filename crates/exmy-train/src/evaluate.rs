@@ -18,6 +18,7 @@
 //! one. Of the head these are pieces of rows, so that logits take at most [`LOGITS`] bytes.
 
 pub mod layers;
+mod pieces;
 pub mod smooth;
 
 use core::ops::Range;
@@ -26,6 +27,7 @@ use crate::nn::decoder::{Config, ConfigError, Decoder, Position};
 use crate::nn::device::{Buffer, Matrix, MatrixMut, Slice};
 use crate::nn::loss::RowLoss;
 use crate::nn::parameters::Layout;
+use crate::nn::parts::Params;
 use crate::recipe::device::Quantize;
 use crate::recipe::{Engine, Images, Phase, Plan, Recipe};
 use exmy::error::{Error, Result};
@@ -181,10 +183,31 @@ impl Needs {
         }
     }
 
+    /// The same where the parameters of one piece of the model are in memory at a time, for as many windows
+    /// as are computed [together](together).
+    pub fn by_piece(config: &Config, recipes: usize) -> Self {
+        let parameters = |of: &dyn Fn(&str) -> bool| -> usize {
+            let layout = config.layout();
+            layout.iter().filter(|entry| of(&entry.name)).map(|entry| entry.range.len()).sum()
+        };
+        let block = parameters(&|name| name.starts_with("model.layers.0."));
+        let most = block.max(config.vocab * config.d_model);
+        let own = Self::of(config, most, recipes);
+        let streams = together(config, recipes) * recipes * config.context * config.d_model;
+        Self { activations: own.activations + 4 * streams as u64, ..own }
+    }
+
     /// All of them.
     pub fn total(&self) -> u64 {
         self.weights + self.activations + self.operands + self.logits
     }
+}
+
+/// How many windows go through a model whose pieces are loaded one at a time together: as many as have
+/// streams of 256 MiB.
+pub fn together(config: &Config, recipes: usize) -> usize {
+    const STREAMS: usize = 256 << 20;
+    (STREAMS / size_of::<f32>() / (recipes * config.context * config.d_model)).max(1)
 }
 
 /// The shape of a model for windows of so many tokens: rotations are tabulated for no more.
@@ -204,11 +227,24 @@ impl<D: Quantize> Evaluation<D> {
     /// # Panics
     /// If `params` are not the model's or there is no recipe.
     pub fn new(device: D, config: Config, params: Vec<f32>, recipes: &[Recipe]) -> Result<Self> {
+        let empty = Self::by_piece(device.clone(), config, recipes)?;
+        let expected = empty.decoder.layout().len();
+        assert_eq!(params.len(), expected, "parameters have the model's layout");
+        Ok(Self { params: device.buffer(params), ..empty })
+    }
+
+    /// The same without parameters, which [`blocks`](Self::blocks) loads piece by piece.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    ///
+    /// # Panics
+    /// If there is no recipe.
+    pub fn by_piece(device: D, config: Config, recipes: &[Recipe]) -> Result<Self> {
         assert!(!recipes.is_empty(), "something is compared");
         let wrong = |error: ConfigError| Error::new(error.to_string());
         let decoder = Decoder::on(device.clone(), config).map_err(wrong)?;
         let layout: &Layout = decoder.layout();
-        assert_eq!(params.len(), layout.len(), "parameters have the model's layout");
         let compared = |recipe: &Recipe| {
             let plan = recipe.settled(layout, 1)?;
             let (measures, layers) = (Measures::default(), Layers::default());
@@ -216,7 +252,7 @@ impl<D: Quantize> Evaluation<D> {
         };
         let recipes = recipes.iter().map(compared).collect::<Result<Vec<_>>>()?;
         Ok(Self {
-            params: device.buffer(params),
+            params: Buffer::default(),
             device,
             decoder,
             recipes,
@@ -242,8 +278,7 @@ impl<D: Quantize> Evaluation<D> {
         number: u64,
         watched: bool,
     ) -> Result<()> {
-        let Self { device, decoder, params, recipes, images, first, losses, targets } = self;
-        let Config { d_model, vocab, .. } = *decoder.config();
+        let Self { device, decoder, params, recipes, images, .. } = self;
         let phase = Phase::Evaluate { step: 0, pass: number };
         let mut streams = None;
         for Compared { plan, states, layers, .. } in recipes.iter_mut() {
@@ -256,6 +291,25 @@ impl<D: Quantize> Evaluation<D> {
                 layers.compare(streams.get_or_insert_with(|| layers.streams()));
             }
         }
+        let params = core::mem::take(&mut self.params);
+        self.score(params.all(), 0, text, window, phase, watched);
+        self.params = params;
+        self.device.check()
+    }
+
+    /// Measures what recipes make of a window from the states that they have, by the head's parameters, which
+    /// begin at a place of the arena.
+    fn score(
+        &mut self,
+        params: Slice<'_, D>,
+        start: usize,
+        text: &[u32],
+        window: &Window,
+        phase: Phase,
+        watched: bool,
+    ) {
+        let Self { device, decoder, recipes, images, first, losses, targets, .. } = self;
+        let Config { d_model, vocab, .. } = *decoder.config();
         let rows = rows(vocab);
         for Compared { measures, .. } in recipes.iter_mut() {
             measures.tokens.push(window.scored.len());
@@ -275,7 +329,7 @@ impl<D: Quantize> Evaluation<D> {
                 let at = scored.start - 1 - window.tokens.start;
                 let states = states.part(at * d_model..(at + n) * d_model);
                 let mut engine = engine(plan, phase, images, watched.then_some(layers));
-                let logits = decoder.logits_of(params.all(), states, &mut engine);
+                let logits = decoder.logits_by(Params::from(start, params), states, &mut engine);
                 let tops: Vec<usize> = device.read(logits).chunks_exact(vocab).map(top).collect();
                 if r == 0 {
                     device.grow(first, n * vocab);
@@ -294,7 +348,6 @@ impl<D: Quantize> Evaluation<D> {
                 add(&device.read(losses.first(n)), &mut measures.nats);
             }
         }
-        device.check()
     }
 
     /// What was found inside of the model in watched blocks, of each recipe.

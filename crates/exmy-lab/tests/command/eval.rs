@@ -61,8 +61,9 @@ fn recipes_are_compared_with_the_first() {
     assert_eq!((of(1, "top1_agreement"), of(1, "nats_per_token")), (1.0, nats));
     assert!(0.0 < of(2, "kl") && of(2, "kl") < of(3, "kl"), "{result}");
     assert!(of(3, "top1_agreement") < of(2, "top1_agreement"), "{result}");
-    // The same bits again, by one thread and as a table.
+    // The same bits again, by one thread, by one layer at a time, and as a table.
     assert_eq!(eval(folder, &[&arguments[..], &["--threads", "1"]].concat()), result);
+    assert_eq!(eval(folder, &[&arguments[..], &["--by-layer"]].concat()), result);
     let table = printed(folder, "eval", &[&arguments[..], &["--data", "text", "-q"]].concat());
     assert_eq!(row(&table, "mxfp4")[2], format!("{:.5}", of(3, "nats_per_token")));
     // Fewer tokens, and what is said before the work.
@@ -116,6 +117,22 @@ fn keys_and_values_and_sums_have_formats_of_their_own() {
     assert!(coarse > fine && fine > 0.0, "{coarse} {fine}");
     let (name, sums) = costs(&["--recipe", "f32,f32", "--sums", "fma:bf16"]);
     assert!(name.ends_with("sums=fma:bf16") && sums > 0.0, "{name}: {sums}");
+}
+
+/// SmoothQuant leaves the function of the model, and not what rounding makes of it.
+#[test]
+fn a_model_is_smoothed_by_a_text() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    model(folder);
+    let nats = |more: &[&str]| {
+        let few = ["model", "--tokens", "48", "--recipe", "f32,mxfp4"];
+        let result = eval(folder, &[&few, more].concat());
+        [0, 1].map(|i| result["recipes"][i]["nats_per_token"].as_f64().unwrap())
+    };
+    let (plain, smoothed) = (nats(&[]), nats(&["--smooth", "--calibrate", "text"]));
+    assert!((plain[0] - smoothed[0]).abs() < 1e-5, "{plain:?} {smoothed:?}");
+    assert!((plain[1] - smoothed[1]).abs() > 1e-4, "{plain:?} {smoothed:?}");
 }
 
 /// What happens inside of the model, and its parts by what they cost; each with its picture.
@@ -248,6 +265,7 @@ fn mistakes_are_named() {
         ),
         (&["model", "--data", "text", "--sensitivity", "mxfp9"], "mxfp9"),
         (&["model", "--data", "text", "--out", "picture.png"], "picture.svg"),
+        (&["model", "--data", "text", "--smooth", "2", "--calibrate", "text"], "from 0 to 1"),
     ] {
         let error = error(arguments);
         assert!(error.contains(expected), "{arguments:?}: {error}");

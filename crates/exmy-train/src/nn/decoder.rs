@@ -22,6 +22,7 @@ mod cached;
 #[doc(hidden)]
 pub mod config;
 mod evaluate;
+mod pieces;
 mod places;
 mod recur;
 
@@ -31,13 +32,14 @@ pub use config::{
     QkNorm, Scaling,
 };
 pub(crate) use config::{UNWRITTEN, size};
+pub use pieces::Piece;
 
 use crate::nn::attention::Shape;
 use crate::nn::batch::{Batch, Model};
 use crate::nn::device::{Buffer, Cpu, Device, Matrix, MatrixMut, Slice, SliceMut, empty};
 use crate::nn::linear::Products;
 use crate::nn::parameters::Layout;
-use crate::nn::parts::{Context, MlpSaved, Normed, Pass, Spare};
+use crate::nn::parts::{Context, MlpSaved, Normed, Params, Pass, Spare};
 use crate::nn::real::Real;
 use crate::nn::rope;
 use crate::nn::site::Place;
@@ -278,14 +280,30 @@ impl<D: Device> Decoder<D> {
         mut cache: Option<&mut Cache<D>>,
     ) -> Shape {
         assert_eq!(params.len(), self.layout.len(), "parameters have the model's layout");
-        let shape = self.shape(batch, tokens.len());
-        self.reserve(&shape, pass);
-        let Self { device, config, places, rope, saved, work, .. } = self;
-        let cx = &mut Context { device: &*device, products, params };
-        let (n, d, rope) = (tokens.len(), config.d_model, rope.as_ref());
+        let (params, shape) = (params.into(), self.shape(batch, tokens.len()));
         let past = cache.as_ref().map_or(0, |cache| cache.tokens());
-        let after = config.norm_place == NormPlace::After;
-        let vocab = config.vocab as u32;
+        self.reserve(&shape, pass);
+        self.embed(params, tokens, &shape, past, products);
+        for l in 0..self.config.layers {
+            let past = cache.as_mut().map(|cache| cache.layer(l));
+            self.block(params, l, &shape, pass, past, products);
+        }
+        self.last_norm(params, tokens.len(), pass, products);
+        shape
+    }
+
+    /// The stream's beginning, from tokens behind so many others.
+    fn embed(
+        &mut self,
+        params: Params<'_, D>,
+        tokens: &[u32],
+        shape: &Shape,
+        past: usize,
+        products: &mut dyn Products<D>,
+    ) {
+        let Self { device, config, places, saved, .. } = self;
+        let cx = &mut Context { device: &*device, products, params };
+        let (n, d, vocab) = (tokens.len(), config.d_model, config.vocab as u32);
         if let Some(token) = tokens.iter().find(|&&token| token >= vocab) {
             panic!("token {token} is outside the vocabulary of {vocab}");
         }
@@ -295,66 +313,90 @@ impl<D: Device> Decoder<D> {
             saved.tokens.iter_mut().step_by(shape.sequence).for_each(|first| *first = vocab);
         }
         device.set_tokens(&saved.tokens, &mut saved.listed);
-        let stream = &mut saved.stream;
         let positions = places.positions.clone();
         let positions = positions.map(|range| params.part(range.start + past * d..range.end));
         let table = params.part(places.table.clone());
-        let embedded = stream[0].first_mut(n * d);
+        let embedded = saved.stream[0].first_mut(n * d);
         device.embed(&saved.listed, table, positions, shape.sequence, embedded);
-        cx.tensor(None, Place::Embedding, false, stream[0].first_mut(n * d), d);
-        for (l, block) in places.blocks.iter().enumerate() {
-            let layer = Some(l as u32);
-            let saved = &mut saved.layers[pass.memory(l)];
-            let first = 2 * pass.memory(l);
-            let [x, middle, y] = &mut stream[first..first + 3] else { unreachable!() };
-            let x = x.first(n * d);
-            let (mut middle, mut y) = (middle.first_mut(n * d), y.first_mut(n * d));
+        cx.tensor(None, Place::Embedding, false, saved.stream[0].first_mut(n * d), d);
+    }
 
-            let [inner1, inner2] = &mut saved.inner;
-            let (input, mut output) = if after {
-                (x, inner1.first_mut(n * d))
-            } else {
-                block.norm1.forward(cx, x, &mut saved.norm1, &mut work.spare);
-                (saved.norm1.y.first(n * d), middle.again())
-            };
-            match &block.mixer {
-                Mixing::Attend(attend) => {
-                    let (saved, out) = (&mut saved.attend, output.again());
-                    let cache = cache.as_mut().map(|cache| cache.layer(l));
-                    attend.forward(cx, &shape, rope, input, pass, saved, work, cache, out);
-                }
-                Mixing::Recur(recur) => {
-                    let (sizes, saved) = ((shape.batch, shape.sequence), &mut saved.recur);
-                    recur.forward(cx, sizes, input, saved, work, output.again());
-                }
-            }
-            if after {
-                block.norm1.forward(cx, output.read(), &mut saved.norm1, &mut work.spare);
-                copy(device, saved.norm1.y.first(n * d), middle.again());
-            }
-            device.add_assign(middle.again(), x);
-            cx.tensor(layer, Place::Residual, false, middle.again(), d);
+    /// The stream through one block.
+    fn block(
+        &mut self,
+        params: Params<'_, D>,
+        l: usize,
+        shape: &Shape,
+        pass: Pass,
+        past: Option<cached::Past<'_, D>>,
+        products: &mut dyn Products<D>,
+    ) {
+        let Self { device, config, places, rope, saved, work, .. } = self;
+        let cx = &mut Context { device: &*device, products, params };
+        let (n, d, rope) = (shape.batch * shape.sequence, config.d_model, rope.as_ref());
+        let after = config.norm_place == NormPlace::After;
+        let (stream, block) = (&mut saved.stream, &places.blocks[l]);
+        let layer = Some(l as u32);
+        let saved = &mut saved.layers[pass.memory(l)];
+        let first = 2 * pass.memory(l);
+        let [x, middle, y] = &mut stream[first..first + 3] else { unreachable!() };
+        let x = x.first(n * d);
+        let (mut middle, mut y) = (middle.first_mut(n * d), y.first_mut(n * d));
 
-            let (input, mut output) = if after {
-                (middle.read(), inner2.first_mut(n * d))
-            } else {
-                block.norm2.forward(cx, middle.read(), &mut saved.norm2, &mut work.spare);
-                (saved.norm2.y.first(n * d), y.again())
-            };
-            block.mlp.forward(cx, n, input, &mut saved.mlp, output.again());
-            if after {
-                block.norm2.forward(cx, output.read(), &mut saved.norm2, &mut work.spare);
-                copy(device, saved.norm2.y.first(n * d), y.again());
+        let [inner1, inner2] = &mut saved.inner;
+        let (input, mut output) = if after {
+            (x, inner1.first_mut(n * d))
+        } else {
+            block.norm1.forward(cx, x, &mut saved.norm1, &mut work.spare);
+            (saved.norm1.y.first(n * d), middle.again())
+        };
+        match &block.mixer {
+            Mixing::Attend(attend) => {
+                let (saved, out) = (&mut saved.attend, output.again());
+                attend.forward(cx, shape, rope, input, pass, saved, work, past, out);
             }
-            device.add_assign(y.again(), middle.read());
-            cx.tensor(layer, Place::Residual, false, y, d);
-            if pass == Pass::Forward {
-                stream.swap(0, 2);
+            Mixing::Recur(recur) => {
+                let (sizes, saved) = ((shape.batch, shape.sequence), &mut saved.recur);
+                recur.forward(cx, sizes, input, saved, work, output.again());
             }
         }
-        let last = stream[2 * pass.memory(config.layers)].first(n * d);
+        if after {
+            block.norm1.forward(cx, output.read(), &mut saved.norm1, &mut work.spare);
+            copy(device, saved.norm1.y.first(n * d), middle.again());
+        }
+        device.add_assign(middle.again(), x);
+        cx.tensor(layer, Place::Residual, false, middle.again(), d);
+
+        let (input, mut output) = if after {
+            (middle.read(), inner2.first_mut(n * d))
+        } else {
+            block.norm2.forward(cx, middle.read(), &mut saved.norm2, &mut work.spare);
+            (saved.norm2.y.first(n * d), y.again())
+        };
+        block.mlp.forward(cx, n, input, &mut saved.mlp, output.again());
+        if after {
+            block.norm2.forward(cx, output.read(), &mut saved.norm2, &mut work.spare);
+            copy(device, saved.norm2.y.first(n * d), y.again());
+        }
+        device.add_assign(y.again(), middle.read());
+        cx.tensor(layer, Place::Residual, false, y, d);
+        if pass == Pass::Forward {
+            stream.swap(0, 2);
+        }
+    }
+
+    /// What the last norm makes of the stream's end.
+    fn last_norm(
+        &mut self,
+        params: Params<'_, D>,
+        n: usize,
+        pass: Pass,
+        products: &mut dyn Products<D>,
+    ) {
+        let Self { device, config, places, saved, work, .. } = self;
+        let cx = &mut Context { device: &*device, products, params };
+        let last = saved.stream[2 * pass.memory(config.layers)].first(n * config.d_model);
         places.norm.forward(cx, last, &mut saved.norm, &mut work.spare);
-        shape
     }
 
     /// From the gradient of the logits, which lies in their place, to those of all parameters.
@@ -366,7 +408,7 @@ impl<D: Device> Decoder<D> {
         products: &mut dyn Products<D>,
     ) {
         let Self { device, config, places, rope, saved, work, .. } = self;
-        let cx = &mut Context { device: &*device, products, params };
+        let cx = &mut Context { device: &*device, products, params: params.into() };
         let (n, d, rope) = (saved.tokens.len(), config.d_model, rope.as_ref());
         let after = config.norm_place == NormPlace::After;
         // Taken out, so that the rest of the working memory can be lent whole.

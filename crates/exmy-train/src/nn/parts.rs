@@ -11,6 +11,8 @@ pub(crate) use affine::{Affine, Normed, Spare};
 pub(crate) use linear::Linear;
 pub(crate) use mlp::{Activation, Mlp, MlpSaved};
 
+use core::ops::Range;
+
 use crate::nn::device::{Device, Slice, SliceMut};
 use crate::nn::linear::Products;
 use crate::nn::site::Place;
@@ -42,7 +44,46 @@ pub struct Context<'a, D: Device> {
     /// What a recipe says.
     pub products: &'a mut dyn Products<D>,
     /// The arena of the parameters.
-    pub params: Slice<'a, D>,
+    pub params: Params<'a, D>,
+}
+
+/// The parameters of a model, or the range of its arena that is in memory.
+pub struct Params<'a, D: Device> {
+    numbers: Slice<'a, D>,
+    /// Where in the arena they begin.
+    start: usize,
+}
+
+impl<D: Device> Clone for Params<'_, D> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<D: Device> Copy for Params<'_, D> {}
+
+impl<'a, D: Device> From<Slice<'a, D>> for Params<'a, D> {
+    fn from(numbers: Slice<'a, D>) -> Self {
+        Self { numbers, start: 0 }
+    }
+}
+
+impl<'a, D: Device> Params<'a, D> {
+    /// Those of the arena from `start` on.
+    pub fn from(start: usize, numbers: Slice<'a, D>) -> Self {
+        Self { numbers, start }
+    }
+
+    /// A range of the arena.
+    ///
+    /// # Panics
+    /// If it is not in memory.
+    #[track_caller]
+    pub fn part(self, range: Range<usize>) -> Slice<'a, D> {
+        let Self { numbers, start } = self;
+        assert!(range.start >= start, "{range:?} of the arena are not in memory from {start} on");
+        numbers.part(range.start - start..range.end - start)
+    }
 }
 
 impl<D: Device> Context<'_, D> {

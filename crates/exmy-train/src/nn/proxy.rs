@@ -208,7 +208,7 @@ impl<D: Device> Proxy<D> {
             Precision::F32 => &mut Unquantized as &mut dyn Products<D>,
             Precision::Recipe => products,
         };
-        let cx = &mut Context { device: &*device, products, params: teacher_params.all() };
+        let cx = &mut Context { device: &*device, products, params: teacher_params.all().into() };
         work.len = n;
         device.grow(&mut work.targets, n);
         let mut targets = work.targets.first_mut(n);
@@ -266,7 +266,7 @@ impl<D: Device> Proxy<D> {
         let d = self.config.width;
         let n = rows * d;
         let Self { device, config, saved, work, blocks, .. } = self;
-        let cx = &mut Context { device: &*device, products, params };
+        let cx = &mut Context { device: &*device, products, params: params.into() };
         let pass = saved.pass;
         for (k, block) in blocks.iter().enumerate() {
             let at = pass.memory(k);
@@ -302,7 +302,7 @@ impl<D: Device> Proxy<D> {
         let d = self.config.width;
         let n = rows * d;
         let Self { device, config, saved, work, blocks, .. } = self;
-        let cx = &mut Context { device: &*device, products, params };
+        let cx = &mut Context { device: &*device, products, params: params.into() };
         let Work { targets, d_stream, d_y, d_x, d_after, d_before, spare, .. } = work;
         let (mut d_stream, mut d_y) = (d_stream.first_mut(n), d_y.first_mut(n));
         let mut d_x = d_x.first_mut(n);

@@ -2,12 +2,14 @@
 
 use super::{data, truth};
 use exmy::block::Axis;
+use exmy::error::Error;
 use exmy::{BlockFormat, BlockTensor, Rounding, View};
 use exmy_train::evaluate::layers::Layers;
 use exmy_train::evaluate::{Evaluation, Measures, Window, Windows, shape};
 use exmy_train::nn::Cpu;
 use exmy_train::nn::decoder::{Config, Decoder};
 use exmy_train::nn::linear::Unquantized;
+use exmy_train::nn::parameters::Entry;
 use exmy_train::published::Published;
 use exmy_train::recipe::Recipe;
 
@@ -82,6 +84,39 @@ fn an_evaluation_has_the_losses_of_the_decoder() {
     let (site, head) = seen[2].linears().last().unwrap();
     assert!(site.layer.is_none() && head.error() > 0.0 && head.input.sqnr_db() < 40.0);
     first_queries(&config, &weights, &tokens[..24], seen[3]);
+}
+
+/// The parameters of one piece of the model at a time change no bit.
+#[test]
+fn piece_by_piece_is_the_same() {
+    let recipes = ["f32", "nvfp4", "mxfp4+layer1=bf16"].map(|name| name.parse().unwrap());
+    for family in ["gpt2", "llama", "olmo2", "qwen3"] {
+        let mut model = Published::open(&data(family)).unwrap();
+        let (tokens, _) = truth(&data(family).join("truth.safetensors"));
+        let windows = Windows { window: 16, stride: 8 }.of(tokens.len());
+        let config = shape(model.config(), 16);
+        let weights = model.weights(|_| {}).unwrap();
+        let mut whole = Evaluation::new(Cpu::new(), config, weights, &recipes).unwrap();
+        for (number, window) in windows.iter().enumerate() {
+            whole.block(&tokens, window, number as u64, number == 0).unwrap();
+        }
+        let mut pieces = Evaluation::by_piece(Cpu::new(), config, &recipes).unwrap();
+        let (first, others) = windows.split_at(1);
+        let load = &mut |entry: &Entry, values: &mut [f32]| model.fill(entry, values);
+        pieces.blocks(&tokens, first, 0, true, load).unwrap();
+        pieces.blocks(&tokens, others, 1, false, load).unwrap();
+        assert!(others.len() > 1 && pieces.measures().eq(whole.measures()), "{family}");
+        for (pieces, whole) in pieces.layers().zip(whole.layers()) {
+            assert!(pieces.drifts().eq(whole.drifts()), "{family}");
+            let errors = |layers: &Layers| -> Vec<_> {
+                layers.linears().map(|(site, linear)| (site, linear.error())).collect()
+            };
+            assert_eq!(errors(pieces), errors(whole), "{family}");
+        }
+        let fail = &mut |entry: &Entry, _: &mut [f32]| Err(Error::new(&*entry.name));
+        let error = pieces.blocks(&tokens, first, 0, false, fail).unwrap_err().to_string();
+        assert!(error.starts_with("model.embed"), "{error}");
+    }
 }
 
 /// What the first block of a Llama's attention reads, computed in f64 from the weights: a row a token.

@@ -20,8 +20,9 @@ use exmy::shown::printable_path;
 use exmy_lab::amounts::thousands;
 use exmy_lab::device::Place;
 use exmy_lab::tokenizer::Tokenizer;
-use exmy_train::evaluate::{Evaluation, Measures, Needs, Windows, shape};
+use exmy_train::evaluate::{Evaluation, Measures, Needs, Windows, shape, together};
 use exmy_train::nn::Cpu;
+use exmy_train::nn::parameters::Entry;
 use exmy_train::published::Published;
 use exmy_train::recipe::Recipe;
 use exmy_train::train::memory;
@@ -86,6 +87,10 @@ pub(crate) struct Arguments {
     /// Take the first so many tokens of the text
     #[arg(long, value_name = "N")]
     tokens: Option<usize>,
+    /// Have one layer of the weights in memory at a time, to the same bits [default: if there is no room for
+    /// all of them]
+    #[arg(long, conflicts_with = "smooth")]
+    by_layer: bool,
     /// A tokenizer.json in place of the model's
     #[arg(long, value_name = "FILE")]
     tokenizer: Option<PathBuf>,
@@ -249,23 +254,43 @@ fn evaluate(arguments: &Arguments, mut recipes: Vec<Recipe>, out: Option<&Path>)
             parts
         }
     };
-    let needs = Needs::of(&config, model.layout().len(), recipes.len());
+    let mut needs = Needs::of(&config, model.layout().len(), recipes.len());
+    let is_scarce = memory::available().is_some_and(|bytes| bytes < needs.total());
+    let by_layer = arguments.by_layer || is_scarce && arguments.calibration.smooth.is_none();
+    if by_layer {
+        needs = Needs::by_piece(&config, recipes.len());
+    }
     drop(reading);
     if !quiet {
         describe(arguments, &model, &tokens, windows, &needs);
     }
-    let reading = Phase::begin("reading the weights", quiet);
-    let mut params = model.weights(|_| {})?;
-    drop(reading);
-    arguments.calibration.apply(&model, &tokenizer, &config, &mut params, quiet)?;
-    let mut evaluation = Evaluation::new(Cpu::new(), config, params, &recipes)?;
     let blocks = windows.of(tokens.len());
     let mut bar = Bar::new(blocks.len(), quiet);
-    for (number, window) in blocks.iter().enumerate() {
-        let watched = arguments.layers && number == 0;
-        evaluation.block(&tokens, window, number as u64, watched)?;
-        bar.done(number + 1, evaluation.measures());
-    }
+    let evaluation = if by_layer {
+        let mut evaluation = Evaluation::by_piece(Cpu::new(), config, &recipes)?;
+        let (mut done, together) = (0, together(&config, recipes.len()));
+        while done < blocks.len() {
+            let watched = arguments.layers && done == 0;
+            let to = if watched { 1 } else { blocks.len().min(done + together) };
+            let load = &mut |entry: &Entry, values: &mut [f32]| model.fill(entry, values);
+            evaluation.blocks(&tokens, &blocks[done..to], done as u64, watched, load)?;
+            done = to;
+            bar.done(done, evaluation.measures());
+        }
+        evaluation
+    } else {
+        let reading = Phase::begin("reading the weights", quiet);
+        let mut params = model.weights(|_| {})?;
+        drop(reading);
+        arguments.calibration.apply(&model, &tokenizer, &config, &mut params, quiet)?;
+        let mut evaluation = Evaluation::new(Cpu::new(), config, params, &recipes)?;
+        for (number, window) in blocks.iter().enumerate() {
+            let watched = arguments.layers && number == 0;
+            evaluation.block(&tokens, window, number as u64, watched)?;
+            bar.done(number + 1, evaluation.measures());
+        }
+        evaluation
+    };
     bar.end();
     let bytes = scored_bytes(&tokenizer, &tokens)?;
     let measures: Vec<&Measures> = evaluation.measures().collect();

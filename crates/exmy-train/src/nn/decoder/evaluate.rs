@@ -6,7 +6,7 @@ use core::ops::Range;
 use super::{Decoder, Saved};
 use crate::nn::device::{Device, Slice, SliceMut};
 use crate::nn::linear::Products;
-use crate::nn::parts::{Context, Pass};
+use crate::nn::parts::{Context, Params, Pass};
 use crate::nn::site::Place;
 
 impl<D: Device> Decoder<D> {
@@ -85,6 +85,16 @@ impl<D: Device> Decoder<D> {
     ) -> Slice<'_, D> {
         let (params, states) = (params.into(), states.into());
         assert_eq!(params.len(), self.layout.len(), "parameters have the model's layout");
+        self.logits_by(params.into(), states, products)
+    }
+
+    /// The same with parameters of which the head's are in memory.
+    pub(crate) fn logits_by(
+        &mut self,
+        params: Params<'_, D>,
+        states: Slice<'_, D>,
+        products: &mut dyn Products<D>,
+    ) -> Slice<'_, D> {
         let (d, vocab) = (self.config.d_model, self.config.vocab);
         assert!(states.len().is_multiple_of(d), "states are whole rows of {d}");
         let len = states.len() / d * vocab;
