@@ -13,8 +13,9 @@ pub(crate) use mlp::{Activation, Mlp, MlpSaved};
 
 use core::ops::Range;
 
-use crate::nn::device::{Device, Slice, SliceMut};
+use crate::nn::device::{Cpu, Device, Slice, SliceMut};
 use crate::nn::linear::Products;
+use crate::nn::real::Real;
 use crate::nn::site::Place;
 
 /// What a pass forward is for.
@@ -65,6 +66,12 @@ impl<D: Device> Copy for Params<'_, D> {}
 impl<'a, D: Device> From<Slice<'a, D>> for Params<'a, D> {
     fn from(numbers: Slice<'a, D>) -> Self {
         Self { numbers, start: 0 }
+    }
+}
+
+impl<'a, T: Real> From<&'a Vec<T>> for Params<'a, Cpu<T>> {
+    fn from(numbers: &'a Vec<T>) -> Self {
+        Slice::from(numbers).into()
     }
 }
 
