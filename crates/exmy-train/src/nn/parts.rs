@@ -69,9 +69,9 @@ impl<'a, D: Device> From<Slice<'a, D>> for Params<'a, D> {
     }
 }
 
-impl<'a, T: Real> From<&'a Vec<T>> for Params<'a, Cpu<T>> {
-    fn from(numbers: &'a Vec<T>) -> Self {
-        Slice::from(numbers).into()
+impl<'a, T: Real, L: AsRef<[T]>> From<&'a L> for Params<'a, Cpu<T>> {
+    fn from(numbers: &'a L) -> Self {
+        Slice::from(numbers.as_ref()).into()
     }
 }
 
