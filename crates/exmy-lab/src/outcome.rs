@@ -102,12 +102,19 @@ pub(super) fn points(curve: &Curve) -> Vec<(f64, f64)> {
 
 /// The moving average over some 2 % of a curve's steps.
 pub fn calm(curve: &Curve) -> Vec<(f64, f64)> {
-    let values: Vec<f64> = curve.iter().map(|(_, value)| *value).collect();
     let steps = curve.first().zip(curve.last()).map_or(0, |(first, last)| last.0 - first.0 + 1);
-    let horizon = steps as f64 / 50.0;
-    // A thinned curve has fewer points in as many steps.
-    let gap = |i: usize| if i == 0 { 1 } else { curve[i].0 - curve[i - 1].0 };
-    let smoothed = smooth(&values, |i| (horizon / gap(i) as f64).max(1.0));
+    average(curve, |_| steps as f64 / 50.0)
+}
+
+/// The moving average that looks back over as many steps as `horizon` says, by how many have gone before. A
+/// thinned curve has fewer points in them.
+pub(super) fn average(curve: &[(u64, f64)], horizon: impl Fn(u64) -> f64) -> Vec<(f64, f64)> {
+    let values: Vec<f64> = curve.iter().map(|(_, value)| *value).collect();
+    let points = |i: usize| {
+        let gap = if i == 0 { 1 } else { curve[i].0 - curve[i - 1].0 };
+        (horizon(curve[i].0 - curve[0].0) / gap as f64).max(1.0)
+    };
+    let smoothed = smooth(&values, points);
     curve.iter().map(|(step, _)| *step as f64).zip(smoothed).collect()
 }
 

@@ -63,8 +63,7 @@ impl Trained {
     /// If the file cannot be read, or the record is thinned.
     pub fn probe(&self, name: &str) -> Result<Vec<Line>> {
         if self.judged.is_some() {
-            return Err(Error::new(format!("curves do not keep what {name} measured"))
-                .hint("draw the figure from the runs themselves: without --curves"));
+            return Err(Error::new(format!("curves do not keep what {name} measured")));
         }
         let lines = probe::read(&self.folder.probes_file())?;
         Ok(lines.into_iter().filter(|line| line.probe == name).collect())

@@ -298,8 +298,10 @@ fn compared(figure: plot::Figure, curves: &[Curves]) -> plot::Figure {
 
 /// The smoothed losses of a run, step by step, up to the first that is no finite number.
 fn smoothed_loss(run: &Trained) -> Vec<(f64, f64)> {
-    let curve = Nats::default().smoothed(&detect::curves(&run.metrics).0);
-    curve.into_iter().map(|(step, loss)| (step as f64, loss)).collect()
+    let mut curve = detect::curves(&run.metrics).0;
+    let end = curve.iter().position(|(_, loss)| !loss.is_finite());
+    curve.truncate(end.unwrap_or(curve.len()));
+    outcome::average(&curve, |_| 1.0 / Nats::default().alpha)
 }
 
 /// Adds the mean of several seeds and the band from the lowest to the highest, as far as all of them go.

@@ -1,15 +1,18 @@
 //! Cells against a baseline: gaps over steps and at the end, in percent of its loss.
 
+use crate::detect::curves;
 use crate::finding::{Part, Table};
 use crate::grid::GridPoint;
 use crate::measure::{Metric, Pick, Results};
-use crate::plot::{self, Axis, Panel, smooth};
+use crate::outcome::average;
+use crate::plot::{self, Axis, Panel};
 use crate::series::{draw, intervals, of_seeds, spread};
 use crate::statistics::{mean_interval, paired_interval};
 use crate::store::Trained;
 use crate::table::gap_percent;
 use crate::test_result::interval;
 use exmy::error::Result;
+use std::collections::BTreeMap;
 
 /// More curves than these cannot be distinguished.
 const FEW: usize = 6;
@@ -82,14 +85,12 @@ pub(super) fn pairs(
 /// The gap in percent of smoothed losses, step by step.
 fn curve(own: &Trained, base: &Trained) -> Vec<(f64, f64)> {
     let calm = |run: &Trained| {
-        let losses = run.losses();
-        let values: Vec<f64> = losses.iter().map(|&(_, y)| y).collect();
-        let horizon = (values.len() as f64 / 20.0).max(1.0);
-        smooth(&values, |i| (i as f64 / 5.0).clamp(1.0, horizon))
+        let horizon = (run.summary.steps as f64 / 20.0).max(1.0);
+        average(&curves(&run.metrics).0, |before| (before as f64 / 5.0).clamp(1.0, horizon))
     };
-    let (a, b) = (calm(own), calm(base));
-    let gaps = a.iter().zip(&b).map(|(&a, &b)| gap_percent(a, b));
-    let points: Vec<(f64, f64)> = (1..).map(f64::from).zip(gaps).collect();
+    let base: BTreeMap<u64, f64> = calm(base).into_iter().map(|(x, y)| (x as u64, y)).collect();
+    let gap = |(x, y): (f64, f64)| Some((x, gap_percent(y, *base.get(&(x as u64))?)));
+    let points: Vec<(f64, f64)> = calm(own).into_iter().filter_map(gap).collect();
     // The first steps only show how fast a loss falls from where both begin.
     let first = points.len() / 20;
     points[first..].to_vec()
