@@ -260,6 +260,10 @@ pub fn rows(all: &[Condition<'_>]) -> Vec<table::Row> {
     table::rows(&all.iter().enumerate().flat_map(of).collect::<Vec<_>>())
 }
 
+/// What the gap of the table of results is.
+const GAP: &str = "gap: how far the validation loss is above that of the recipe that is compared with, seed by \
+    seed, at the last step at which all these runs have one";
+
 /// What came of each condition, as `exmy train` prints it.
 fn results(
     all: &[Condition<'_>],
@@ -289,23 +293,18 @@ fn results(
         ("time left", goes_on),
         ("state", true),
     ];
-    let of_left = match goes_on {
-        true => "; time left: of all runs of the row, one after the other",
-        false => "",
-    };
     let open = |row: &table::Row| row.unfinished == row.runs;
-    let of_open = match rows.iter().any(open) {
-        true => "; losses of a row without a complete run: so far",
-        false => "",
-    };
-    let caption = format!(
-        "losses in {unit}; gap: how far the validation loss is above that of the recipe that is compared \
-         with, seed by seed, at the last step at which all these runs have one; deviation: standard \
-         deviation of the validation loss over seeds; tokens/s: of training steps, on the machine that \
-         trained them{of_left}{of_open}"
-    );
+    let mut caption = vec![format!("losses in {unit}")];
+    let words = [
+        (compared, GAP),
+        (several, "deviation: standard deviation of the validation loss over seeds"),
+        (true, "tokens/s: of training steps, on the machine that trained them"),
+        (goes_on, "time left: of all runs of the row, one after the other"),
+        (rows.iter().any(open), "losses of a row without a complete run: so far"),
+    ];
+    caption.extend(words.iter().filter(|(is_there, _)| *is_there).map(|(_, of)| (*of).to_owned()));
     let heads_shown: Vec<&str> = heads.iter().filter(|head| head.1).map(|head| head.0).collect();
-    let mut table = Table::new(caption, &heads_shown);
+    let mut table = Table::new(caption.join("; "), &heads_shown);
     for ((one, row), gap) in all.iter().zip(rows).zip(gaps) {
         let of = |x: Option<f64>| x.map_or_else(|| "-".to_owned(), |x| format!("{x:.4}"));
         let steps = one.runs.iter().map(|run| run.metrics.last().map_or(0, |line| line.step));

@@ -116,7 +116,7 @@ fn folders_that_cannot_be_read_stop_nothing() {
     let (run, closed) = (root.path().join("run"), root.path().join("closed"));
     Folder::new(&run).create(&preset("nano").unwrap()).unwrap();
     fs::create_dir(&closed).unwrap();
-    fs::set_permissions(&closed, fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
     symlink("/proc/self/fd", root.path().join("fd")).unwrap();
     let (found, broken) = gather(&[root.path().to_owned()]).unwrap();
     assert!(found.iter().any(|known| known.folder.path() == run));

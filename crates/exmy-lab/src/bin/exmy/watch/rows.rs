@@ -143,7 +143,8 @@ pub(super) fn lines(rows: &[Row], width: usize, curves: bool) -> Lines {
     };
     let with_val = fits(2 + val, NAME);
     let with_gap = with_val && rows.iter().any(|row| row.gap != "-") && fits(2 + gap, NAME);
-    let with_left = fits("  99 min".len(), NAME);
+    let has_left = rows.iter().any(|row| row.left.is_some());
+    let with_left = has_left && fits("  99 min".len(), NAME);
     let with_curve = curves && fits(2 + CURVE, LONG);
     let with_speed = with_left && fits("  steps/s".len(), LONG);
     let room = width.saturating_sub(taken).max(8);
@@ -249,7 +250,8 @@ mod tests {
         assert_eq!((curve(&[], 0.5).as_str(), curve(&[2.0, 2.0], 1.0).as_str()), ("", "▁▁"));
     }
 
-    /// On a terminal as wide as most a row has all but the curve; a wide one has that, too.
+    /// On a terminal as wide as most a row has all but the curve; a wide one has that, too. Where nothing goes
+    /// on there is no time left.
     #[test]
     fn a_wide_terminal_has_more_columns() {
         let mut row = of("mxfp8-e4m3", 7, Some((1234.5, 8.0)));
@@ -260,6 +262,8 @@ mod tests {
         let words: Vec<&str> = shown[0].split_whitespace().collect();
         let some = ["run", "step", "loss", "val", "gap", "state", "steps/s", "left"];
         assert_eq!(words, some, "{shown:#?}");
+        let over = lines(&[of("mxfp8-e4m3", 7, None)], 80, true).lines;
+        assert!(!over[0].contains("left") && over[0].contains("curve"), "{over:#?}");
         let shown = lines(std::slice::from_ref(&row), 120, true).lines;
         let words: Vec<&str> = shown[0].split_whitespace().collect();
         let all = ["run", "step", "loss", "val", "gap", "curve", "state", "steps/s", "left"];
@@ -284,7 +288,7 @@ mod tests {
             ["bitred-e7m7+bias=cent…-112b7", "bitred-e7m7+bias=cent…-112b8", "f32-01234"]
         );
         assert_eq!(
-            shown(&cells, 120),
+            shown(&cells, 112),
             [
                 "bitred-e7m7+bias=centred+clip=both-112b7",
                 "bitred-e7m7+bias=centred+clip=both-112b8",
@@ -292,7 +296,7 @@ mod tests {
             ]
         );
         // Recipes that differ need no hash, and names that fit stay whole.
-        assert_eq!(shown(&cells[1..], 80), ["bitred-e7m7+bias=centred+clip=…", "f32"]);
+        assert_eq!(shown(&cells[1..], 72), ["bitred-e7m7+bias=centred+clip=…", "f32"]);
         assert_eq!(shown(&cells, 200), cells);
         // Of what was not named by a study nothing is known.
         let others =
