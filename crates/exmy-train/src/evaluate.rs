@@ -17,6 +17,7 @@
 //! **Operands.** A window is one tensor: a recipe with scales of whole tensors takes each of its operands as
 //! one. Of the head these are pieces of rows, so that logits take at most [`LOGITS`] bytes.
 
+pub mod gptq;
 pub mod layers;
 mod pieces;
 pub mod smooth;
@@ -135,6 +136,8 @@ pub struct Evaluation<D: Quantize> {
     device: D,
     decoder: Decoder<D>,
     params: Buffer<D>,
+    /// Those of all recipes but the first, if they are others.
+    changed: Option<Buffer<D>>,
     recipes: Vec<Compared<D>>,
     images: Images<D>,
     /// Of the first recipe, and losses.
@@ -253,6 +256,7 @@ impl<D: Quantize> Evaluation<D> {
         let recipes = recipes.iter().map(compared).collect::<Result<Vec<_>>>()?;
         Ok(Self {
             params: Buffer::default(),
+            changed: None,
             device,
             decoder,
             recipes,
@@ -261,6 +265,16 @@ impl<D: Quantize> Evaluation<D> {
             losses: Buffer::default(),
             targets: D::Tokens::default(),
         })
+    }
+
+    /// Gives all recipes but the first other parameters than the model's.
+    ///
+    /// # Panics
+    /// If they have not the model's layout.
+    pub fn change(&mut self, params: Vec<f32>) {
+        let expected = self.decoder.layout().len();
+        assert_eq!(params.len(), expected, "parameters have the model's layout");
+        self.changed = Some(self.device.buffer(params));
     }
 
     /// Measures one more block of a text; blocks are numbered from 0, which names their random bits. If it is
@@ -278,12 +292,14 @@ impl<D: Quantize> Evaluation<D> {
         number: u64,
         watched: bool,
     ) -> Result<()> {
-        let Self { device, decoder, params, recipes, images, .. } = self;
+        let Self { device, decoder, params, changed, recipes, images, .. } = self;
         let phase = Phase::Evaluate { step: 0, pass: number };
         let mut streams = None;
-        for Compared { plan, states, layers, .. } in recipes.iter_mut() {
+        for (r, compared) in recipes.iter_mut().enumerate() {
+            let Compared { plan, states, layers, .. } = compared;
+            let params = changed.as_ref().filter(|_| r > 0).unwrap_or(params);
             let mut engine = engine(plan, phase, images, watched.then_some(&mut *layers));
-            let found = decoder.states(&*params, &text[window.tokens.clone()], 1, &mut engine);
+            let found = decoder.states(params, &text[window.tokens.clone()], 1, &mut engine);
             let len = found.len();
             device.grow(states, len);
             copy(device, found, states, len);
@@ -291,17 +307,18 @@ impl<D: Quantize> Evaluation<D> {
                 layers.compare(streams.get_or_insert_with(|| layers.streams()));
             }
         }
-        let params = core::mem::take(&mut self.params);
-        self.score(params.all(), 0, text, window, phase, watched);
-        self.params = params;
+        let (params, changed) = (core::mem::take(&mut self.params), self.changed.take());
+        let others = changed.as_ref().unwrap_or(&params).all();
+        self.score([params.all(), others], 0, text, window, phase, watched);
+        (self.params, self.changed) = (params, changed);
         self.device.check()
     }
 
-    /// Measures what recipes make of a window from the states that they have, by the head's parameters, which
-    /// begin at a place of the arena.
+    /// Measures what recipes make of a window from the states that they have, by the head's parameters, the
+    /// first recipe's and those of others, which begin at a place of the arena.
     fn score(
         &mut self,
-        params: Slice<'_, D>,
+        params: [Slice<'_, D>; 2],
         start: usize,
         text: &[u32],
         window: &Window,
@@ -329,7 +346,8 @@ impl<D: Quantize> Evaluation<D> {
                 let at = scored.start - 1 - window.tokens.start;
                 let states = states.part(at * d_model..(at + n) * d_model);
                 let mut engine = engine(plan, phase, images, watched.then_some(layers));
-                let logits = decoder.logits_by(Params::from(start, params), states, &mut engine);
+                let params = Params::from(start, params[r.min(1)]);
+                let logits = decoder.logits_by(params, states, &mut engine);
                 let tops: Vec<usize> = device.read(logits).chunks_exact(vocab).map(top).collect();
                 if r == 0 {
                     device.grow(first, n * vocab);

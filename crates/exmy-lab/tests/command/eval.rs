@@ -119,20 +119,26 @@ fn keys_and_values_and_sums_have_formats_of_their_own() {
     assert!(name.ends_with("sums=fma:bf16") && sums > 0.0, "{name}: {sums}");
 }
 
-/// SmoothQuant leaves the function of the model, and not what rounding makes of it.
+/// What a calibration text changes: by SmoothQuant not the function of the model but what rounding makes of
+/// it, by GPTQ the weights, which recipes leave alone then. The first recipe has the model as it is.
 #[test]
-fn a_model_is_smoothed_by_a_text() {
+fn a_model_is_calibrated_by_a_text() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     model(folder);
     let nats = |more: &[&str]| {
-        let few = ["model", "--tokens", "48", "--recipe", "f32,mxfp4"];
+        let few = ["model", "--tokens", "48", "--recipe", "f32,f32,mxfp4"];
         let result = eval(folder, &[&few, more].concat());
-        [0, 1].map(|i| result["recipes"][i]["nats_per_token"].as_f64().unwrap())
+        [0, 1, 2].map(|i| result["recipes"][i]["nats_per_token"].as_f64().unwrap())
     };
     let (plain, smoothed) = (nats(&[]), nats(&["--smooth", "--calibrate", "text"]));
-    assert!((plain[0] - smoothed[0]).abs() < 1e-5, "{plain:?} {smoothed:?}");
-    assert!((plain[1] - smoothed[1]).abs() > 1e-4, "{plain:?} {smoothed:?}");
+    let far = |a: f64, b: f64| (a - b).abs();
+    assert_eq!(smoothed[0], plain[0]);
+    assert!((1e-12..1e-5).contains(&far(plain[1], smoothed[1])), "{plain:?} {smoothed:?}");
+    assert!(far(plain[2], smoothed[2]) > 1e-4, "{plain:?} {smoothed:?}");
+    let rounded = nats(&["--gptq", "mxfp4", "--calibrate", "text"]);
+    assert_eq!(rounded[0], plain[0]);
+    assert!(far(rounded[1], plain[0]) > 1e-4 && far(rounded[2], plain[2]) > 1e-4, "{rounded:?}");
 }
 
 /// What happens inside of the model, and its parts by what they cost; each with its picture.
@@ -266,6 +272,8 @@ fn mistakes_are_named() {
         (&["model", "--data", "text", "--sensitivity", "mxfp9"], "mxfp9"),
         (&["model", "--data", "text", "--out", "picture.png"], "picture.svg"),
         (&["model", "--data", "text", "--smooth", "2", "--calibrate", "text"], "from 0 to 1"),
+        (&["model", "--data", "text", "--gptq", "bf16", "--calibrate", "text"], "a block format"),
+        (&["model", "--data", "text", "--calibrate", "text"], "--smooth or --gptq"),
     ] {
         let error = error(arguments);
         assert!(error.contains(expected), "{arguments:?}: {error}");

@@ -2,7 +2,7 @@
 //!
 //! | of a linear operator | is |
 //! |---|---|
-//! | `error` | `\|Y - R\| / \|R\|` in Frobenius norms, Y its output and R that of the same operands unrounded |
+//! | `error` | `\|Y - R\| / \|R\|` in Frobenius norms, Y its output, R that of its unrounded operands |
 //! | `sqnr_db` of an operand | `10 log10(sum x² / sum (x - q)²)`, x before rounding and q after |
 //! | `flushed` | share of its elements that were not zero and are |
 //! | `kurtosis` | excess kurtosis of its elements before rounding, 0 of normal ones |
@@ -136,16 +136,8 @@ impl Layers {
     /// # Panics
     /// If `params` are not the model's, or a token is outside of the vocabulary.
     pub fn of_text(config: &Config, params: &[f32], text: &[u32]) -> Result<Self> {
-        let decoder = Decoder::<Cpu>::new(*config);
-        let mut decoder = decoder.map_err(|error| Error::new(error.to_string()))?;
-        let plan = Recipe::default().settled(decoder.layout(), 1)?;
-        let (mut seen, mut images) = (Self::default(), Images::default());
-        for (number, piece) in text.chunks(config.context).enumerate() {
-            let phase = Phase::Evaluate { step: 0, pass: number as u64 };
-            let mut engine = Engine::new(&plan, 0, phase, &mut images).observed(&mut seen);
-            decoder.states(params, piece, 1, &mut engine);
-        }
-        Ok(seen)
+        let mut seen = Self::default();
+        watch_text(config, params, text, &mut seen).map(|()| seen)
     }
 
     /// The linear operators in the model's order: the head is the last.
@@ -175,6 +167,31 @@ impl Layers {
     pub(super) fn streams(&self) -> Vec<Vec<f32>> {
         self.streams.clone()
     }
+}
+
+/// Shows an observer what happens in a model that reads a text in f32, in pieces of the model's context.
+///
+/// # Errors
+/// If the configuration is that of no model.
+///
+/// # Panics
+/// If `params` are not the model's, or a token is outside of the vocabulary.
+pub fn watch_text(
+    config: &Config,
+    params: &[f32],
+    text: &[u32],
+    observer: &mut dyn Observer,
+) -> Result<()> {
+    let decoder = Decoder::<Cpu>::new(*config);
+    let mut decoder = decoder.map_err(|error| Error::new(error.to_string()))?;
+    let plan = Recipe::default().settled(decoder.layout(), 1)?;
+    let mut images = Images::default();
+    for (number, piece) in text.chunks(config.context).enumerate() {
+        let phase = Phase::Evaluate { step: 0, pass: number as u64 };
+        let mut engine = Engine::new(&plan, 0, phase, &mut images).observed(&mut *observer);
+        decoder.states(params, piece, 1, &mut engine);
+    }
+    Ok(())
 }
 
 /// The elements row by row.

@@ -47,7 +47,7 @@ impl<D: Quantize> Evaluation<D> {
                         }
                     }
                     let start = self.decoder.range(piece).start;
-                    self.score(params.all(), start, text, window, phase(w), watched);
+                    self.score([params.all(); 2], start, text, window, phase(w), watched);
                 }
                 continue;
             }

@@ -5,6 +5,7 @@ mod converted;
 mod damaged;
 mod evaluate;
 mod generate;
+mod gptq;
 mod smooth;
 
 use exmy::safetensors::{Dtype, Outline, Reader, Writer};

@@ -63,7 +63,8 @@ pub(crate) struct Arguments {
     /// Give one part of the model at a time these numbers, and rank the parts by what that costs
     #[arg(long, value_name = "FORMAT", conflicts_with_all = ["kv", "sums"])]
     sensitivity: Option<String>,
-    /// The parts of --sensitivity: layer (each block), operator (each in all blocks), site (each of each block)
+    /// The parts of --sensitivity: layer (each block), operator (each in all blocks), site (each operator of
+    /// each block)
     #[arg(
         long,
         value_name = "WHAT",
@@ -89,7 +90,7 @@ pub(crate) struct Arguments {
     tokens: Option<usize>,
     /// Have one layer of the weights in memory at a time, to the same bits [default: if there is no room for
     /// all of them]
-    #[arg(long, conflicts_with = "smooth")]
+    #[arg(long, conflicts_with_all = ["smooth", "gptq"])]
     by_layer: bool,
     /// A tokenizer.json in place of the model's
     #[arg(long, value_name = "FILE")]
@@ -139,7 +140,11 @@ fn recipes(arguments: &Arguments) -> Result<Vec<Recipe>> {
     };
     let names = arguments.recipe.as_deref().unwrap_or(default);
     let wrong = |error: &dyn std::fmt::Display| Error::new(error.to_string());
-    let rules = rules(arguments.weights_only, arguments.kv.as_deref(), arguments.sums.as_deref());
+    let mut rules =
+        rules(arguments.weights_only, arguments.kv.as_deref(), arguments.sums.as_deref());
+    if arguments.calibration.check()?.is_some() {
+        rules += "+blocks:weight=f32";
+    }
     let mut recipes = Vec::new();
     for name in names.split(',') {
         if name.trim().is_empty() {
@@ -256,9 +261,12 @@ fn evaluate(arguments: &Arguments, mut recipes: Vec<Recipe>, out: Option<&Path>)
     };
     let mut needs = Needs::of(&config, model.layout().len(), recipes.len());
     let is_scarce = memory::available().is_some_and(|bytes| bytes < needs.total());
-    let by_layer = arguments.by_layer || is_scarce && arguments.calibration.smooth.is_none();
+    let by_layer = arguments.by_layer || is_scarce && !arguments.calibration.changes();
     if by_layer {
         needs = Needs::by_piece(&config, recipes.len());
+    }
+    if arguments.calibration.changes() {
+        needs.weights *= 2;
     }
     drop(reading);
     if !quiet {
@@ -280,10 +288,12 @@ fn evaluate(arguments: &Arguments, mut recipes: Vec<Recipe>, out: Option<&Path>)
         evaluation
     } else {
         let reading = Phase::begin("reading the weights", quiet);
-        let mut params = model.weights(|_| {})?;
+        let params = model.weights(|_| {})?;
         drop(reading);
-        arguments.calibration.apply(&model, &tokenizer, &config, &mut params, quiet)?;
+        let calibration = &arguments.calibration;
+        let changed = calibration.changed(&model, &tokenizer, &config, &params, quiet)?;
         let mut evaluation = Evaluation::new(Cpu::new(), config, params, &recipes)?;
+        changed.into_iter().for_each(|changed| evaluation.change(changed));
         for (number, window) in blocks.iter().enumerate() {
             let watched = arguments.layers && number == 0;
             evaluation.block(&tokens, window, number as u64, watched)?;
@@ -304,8 +314,9 @@ fn evaluate(arguments: &Arguments, mut recipes: Vec<Recipe>, out: Option<&Path>)
         rows[1..].sort_by(|a, b| b.divergence.mean.total_cmp(&a.divergence.mean));
     }
     if let Some(out) = out {
-        let model = printable_path(&arguments.model);
-        let subtitle = format!("{model}, {} tokens", thousands(rows[0].tokens as u64));
+        let name = arguments.model.file_name().map_or(&*arguments.model, Path::new);
+        let tokens = thousands(rows[0].tokens as u64);
+        let subtitle = format!("{}, {tokens} tokens", printable_path(name));
         let figure = match &arguments.sensitivity {
             Some(numbers) => picture::ranks(&rows, &parts, numbers, &subtitle),
             None if arguments.layers => picture::layers(&rows, &subtitle),
@@ -321,6 +332,7 @@ fn evaluate(arguments: &Arguments, mut recipes: Vec<Recipe>, out: Option<&Path>)
             "weights_only": arguments.weights_only,
             "sensitivity": arguments.sensitivity,
             "smooth": arguments.calibration.smooth,
+            "gptq": arguments.calibration.gptq,
             "window": windows.window,
             "stride": windows.stride,
             "blocks": blocks.len(),
