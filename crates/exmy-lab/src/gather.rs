@@ -28,7 +28,7 @@ const DEPTH: usize = 4;
 /// A run as its files show it, complete or not.
 #[derive(Clone, Debug)]
 pub struct RecordedRun {
-    /// What distinguishes it from the others ([`names`]).
+    /// What distinguishes it from the others.
     pub name: String,
     /// The same without the seed.
     pub condition: String,
@@ -143,7 +143,7 @@ impl RecordedRun {
         losses(self.summary.as_ref(), &self.metrics)
     }
 
-    /// Its validation losses by step ([`validated`]).
+    /// Its validation losses after the first step, by step; none of what diverged.
     pub fn validated(&self) -> BTreeMap<u64, f64> {
         validated(self.summary.as_ref(), &self.metrics)
     }
