@@ -174,7 +174,7 @@ fn operators_are_looked_at_and_parts_are_ranked() {
     assert!(costs.is_sorted_by(|a, b| a >= b) && costs[2] > 0.0, "{costs:?}");
     let own = ranked.iter().find(|row| row["part"] == "layer1").unwrap();
     assert_eq!(own["kl"], inside["recipes"][2]["kl"]);
-    assert!(picture().contains("one part of the model costs in mxfp4"));
+    assert!(picture().contains("one part costs in mxfp4"));
     // A map has cells of one operator of one block each; the head is none.
     assert_eq!(parts("site").len(), 15);
     let map = picture();

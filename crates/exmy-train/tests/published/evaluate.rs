@@ -145,7 +145,10 @@ fn first_queries(config: &Config, weights: &[f32], tokens: &[u32], seen: &Layers
     let q = rounded.dequantize();
     let [mut lost, mut whole] = [0.0; 2];
     for x in normed(config, weights, tokens) {
-        let square = |w: &[f64]| w.iter().zip(&x).map(|(w, x)| w * x).sum::<f64>().powi(2);
+        let square = |w: &[f64]| {
+            let y: f64 = w.iter().zip(&x).map(|(w, x)| w * x).sum();
+            y * y
+        };
         for (w, q) in w.chunks(d).zip(q.chunks(d)) {
             whole += square(&w.iter().map(|&w| w.into()).collect::<Vec<_>>());
             let differences = w.iter().zip(q).map(|(&w, &q)| f64::from(q) - f64::from(w));
@@ -156,7 +159,7 @@ fn first_queries(config: &Config, weights: &[f32], tokens: &[u32], seen: &Layers
     assert_eq!(site.to_string(), "layers.0.q_proj");
     let expected = (lost / whole).sqrt();
     assert!((linear.error() / expected - 1.0).abs() < 1e-5, "{} {expected}", linear.error());
-    let square = |x: f32| f64::from(x).powi(2);
+    let square = |x: f32| f64::from(x) * f64::from(x);
     let signal: f64 = w.iter().map(|&w| square(w)).sum();
     let noise: f64 = w.iter().zip(&q).map(|(w, q)| square(w - q)).sum();
     let expected = 10.0 * libm::log10(signal / noise);

@@ -71,7 +71,7 @@ fn by_the_book(w: &[f32], h: &[f64], n: usize, format: BlockFormat, width: usize
             let block: Vec<f32> = w[j..j + width].iter().map(|&w| w as f32).collect();
             let view = View::new(&block, 1, width);
             let tensor = BlockTensor::quantize(view, Axis::Cols, format, Rounding::TiesToEven);
-            scale = f64::from(i32::from(tensor.packed_scales()[0]) - 127).exp2();
+            scale = libm::exp2(f64::from(tensor.packed_scales()[0]) - 127.0);
         }
         let rest = (j..n).map(|a| (j..n).map(|b| damped(a, b)).collect()).collect();
         let rest = inverse(rest);
@@ -97,7 +97,8 @@ fn weights_are_those_of_the_papers_equations() {
         BlockTensor::quantize(view, Axis::Cols, format, Rounding::TiesToEven).dequantize();
     let lost = |q: &[f32]| -> f64 {
         let of = |x: &Vec<f64>, i: usize| -> f64 {
-            (0..n).map(|j| x[j] * f64::from(q[i * n + j] - w[i * n + j])).sum::<f64>().powi(2)
+            let y: f64 = (0..n).map(|j| x[j] * f64::from(q[i * n + j] - w[i * n + j])).sum();
+            y * y
         };
         x.iter().map(|x| (0..outputs).map(|i| of(x, i)).sum::<f64>()).sum()
     };

@@ -8,7 +8,7 @@ use exmy_train::evaluate::Mean;
 use exmy_train::nn::site::Operator;
 
 /// The most bars whose names can be read.
-const MOST: usize = 24;
+const MOST: usize = 12;
 
 /// A mean with two standard errors at either side, at a place.
 fn interval(at: usize, Mean { mean, error }: Mean) -> (f64, f64, f64, f64) {
@@ -80,7 +80,7 @@ pub(super) fn layers(rows: &[Row<'_>], subtitle: &str) -> Figure {
 /// Parts by what they cost: a map of blocks and operators if parts are these, else bars.
 pub(super) fn ranks(rows: &[Row<'_>], parts: &[Part], numbers: &str, subtitle: &str) -> Figure {
     let label = format!("divergence from {} (nats)", rows[0].recipe);
-    let figure = Figure::new(format!("What one part of the model costs in {numbers}"));
+    let figure = Figure::new(format!("What one part costs in {numbers}"));
     let sites: Vec<(usize, Operator, &str)> = parts
         .iter()
         .filter_map(|part| part.site.map(|(layer, operator)| (layer, operator, &*part.name)))
