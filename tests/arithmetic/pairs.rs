@@ -102,20 +102,6 @@ fn pairs(format: Format, operations: &[(&str, Exact, Ours)], step: usize) {
     }
 }
 
-/// Add, subtract, multiply and divide: all pairs of the named formats of up to 8 bits, of P3109's of
-/// up to 7, and of all shapes of up to 5; of P3109's with 8 bits one pair in 7.
-#[test]
-fn every_pair_of_every_named_or_tiny_format() {
-    let mut formats = oracle::formats(8, 3..=7);
-    formats.extend(oracle::shapes(5));
-    on_all(&formats, |format| pairs(*format, &OPERATIONS[..4], 1));
-    on_all(&oracle::formats(0, 8..=8), |format| {
-        if !formats.contains(format) {
-            pairs(*format, &OPERATIONS[..4], 7);
-        }
-    });
-}
-
 /// Those and hypot, rem and fmod: of all shapes of up to 8 bits one pair in 211, and all of up to
 /// 4 bits.
 #[test]
@@ -156,4 +142,23 @@ fn every_pair_of_every_shape() {
 #[ignore = "minutes; the command is above"]
 fn every_rarer_pair_of_every_shape() {
     on_all(&oracle::shapes(8), |format| pairs(*format, &OPERATIONS[4..], 1));
+}
+
+mod long {
+    use super::*;
+
+    /// Add, subtract, multiply and divide: all pairs of the named formats of up to 8 bits, of P3109's of
+    /// up to 7, and of all shapes of up to 5; of P3109's with 8 bits one pair in 7.
+    #[test]
+    #[ignore = "long: .ci/run runs it"]
+    fn every_pair_of_every_named_or_tiny_format() {
+        let mut formats = oracle::formats(8, 3..=7);
+        formats.extend(oracle::shapes(5));
+        on_all(&formats, |format| pairs(*format, &OPERATIONS[..4], 1));
+        on_all(&oracle::formats(0, 8..=8), |format| {
+            if !formats.contains(format) {
+                pairs(*format, &OPERATIONS[..4], 7);
+            }
+        });
+    }
 }

@@ -61,66 +61,6 @@ fn expected(
     }
 }
 
-#[test]
-fn flush_policies_by_tininess_and_mode() {
-    let formats = [
-        Format::E4M3FN,
-        Format::E5M2,
-        Format::E3M2,
-        Format::E4M3FNUZ,
-        Format::F16,
-        Format::BF16,
-        Format::ieee(4, 1).unwrap(),
-        Format::p3109(8, 4, true, true).unwrap(),
-        Format::p3109(6, 2, true, false).unwrap(),
-        Format::p3109(8, 5, false, true).unwrap(),
-    ];
-    on_all(&formats, |&format| {
-        let grid = Grid::new(format);
-        let Some(Value::Finite { significand, exponent, .. }) = format.min_normal() else {
-            panic!("{format} has normal numbers")
-        };
-        let normal = Num::new(significand.into(), exponent);
-        // Sixteenths of the spacing below twice the smallest normal number, and just next to them.
-        let unit = format.lsb() - 4;
-        let count = 2_u128 << (format.man_bits() + 4);
-        let step = (count / 4096).max(1) as usize;
-        let near = (count / 2).saturating_sub(64)..count / 2 + 64;
-        let points = (0..count).step_by(step).chain(near);
-        for point in points {
-            for (more, sticky) in [(0, false), (1, false), (0, true)] {
-                for negative in [false, true] {
-                    if negative && !format.is_signed() {
-                        continue;
-                    }
-                    let significand = point << 40 | more;
-                    let exact = Exact { negative, significand, exponent: unit - 40, sticky };
-                    // A sticky part is some part of a unit: take a half.
-                    let num = significand * 2 + u128::from(sticky);
-                    let x = Finite::new(negative, num.into(), i64::from(unit - 41));
-                    for mode in Rounding::DETERMINISTIC {
-                        for tininess in [Tininess::After, Tininess::Before] {
-                            for flush in
-                                [Flush::None, Flush::Input, Flush::Candidates, Flush::Output]
-                            {
-                                let rules = Rules { tininess, flush, ..Rules::DEFAULT };
-                                let rules = rules.with_rounding(mode);
-                                let ours = format.round_by(exact, &rules, 0);
-                                let theirs = expected(&grid, normal, &x, mode, tininess, flush);
-                                assert_eq!(
-                                    (ours.code, ours.flags.bits() & 7),
-                                    theirs,
-                                    "{format} {exact:?} {mode} {tininess} {flush}"
-                                );
-                            }
-                        }
-                    }
-                }
-            }
-        }
-    });
-}
-
 /// The flush of results reaches arithmetic, that of operands too.
 #[test]
 fn flushes_in_arithmetic() {
@@ -240,4 +180,69 @@ fn sign_rules_are_for_conversions() {
     assert_eq!(relu.convert(minus_one).code, 0);
     assert_eq!(relu.mul(minus_one, minus_one).code, 0x38);
     assert_eq!(relu.add(minus_one, minus_one).code, 0xC0);
+}
+
+mod long {
+    use super::*;
+
+    #[test]
+    #[ignore = "long: .ci/run runs it"]
+    fn flush_policies_by_tininess_and_mode() {
+        let formats = [
+            Format::E4M3FN,
+            Format::E5M2,
+            Format::E3M2,
+            Format::E4M3FNUZ,
+            Format::F16,
+            Format::BF16,
+            Format::ieee(4, 1).unwrap(),
+            Format::p3109(8, 4, true, true).unwrap(),
+            Format::p3109(6, 2, true, false).unwrap(),
+            Format::p3109(8, 5, false, true).unwrap(),
+        ];
+        on_all(&formats, |&format| {
+            let grid = Grid::new(format);
+            let Some(Value::Finite { significand, exponent, .. }) = format.min_normal() else {
+                panic!("{format} has normal numbers")
+            };
+            let normal = Num::new(significand.into(), exponent);
+            // Sixteenths of the spacing below twice the smallest normal number, and just next to them.
+            let unit = format.lsb() - 4;
+            let count = 2_u128 << (format.man_bits() + 4);
+            let step = (count / 4096).max(1) as usize;
+            let near = (count / 2).saturating_sub(64)..count / 2 + 64;
+            let points = (0..count).step_by(step).chain(near);
+            for point in points {
+                for (more, sticky) in [(0, false), (1, false), (0, true)] {
+                    for negative in [false, true] {
+                        if negative && !format.is_signed() {
+                            continue;
+                        }
+                        let significand = point << 40 | more;
+                        let exact = Exact { negative, significand, exponent: unit - 40, sticky };
+                        // A sticky part is some part of a unit: take a half.
+                        let num = significand * 2 + u128::from(sticky);
+                        let x = Finite::new(negative, num.into(), i64::from(unit - 41));
+                        for mode in Rounding::DETERMINISTIC {
+                            for tininess in [Tininess::After, Tininess::Before] {
+                                for flush in
+                                    [Flush::None, Flush::Input, Flush::Candidates, Flush::Output]
+                                {
+                                    let rules = Rules { tininess, flush, ..Rules::DEFAULT };
+                                    let rules = rules.with_rounding(mode);
+                                    let ours = format.round_by(exact, &rules, 0);
+                                    let theirs = expected(&grid, normal, &x, mode, tininess, flush);
+                                    assert_eq!(
+                                        (ours.code, ours.flags.bits() & 7),
+                                        theirs,
+                                        "{format} {exact:?} {mode} {tininess} {flush}"
+                                    );
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        });
+    }
 }

@@ -51,44 +51,6 @@ fn check(
     }
 }
 
-/// All pairs of the named formats of up to 6 bits and of P3109's with 3 to 5 (with one third
-/// operand a pair), all R of sr1 to sr4, all variants.
-#[test]
-fn every_random_integer_of_few_bits() {
-    let formats = oracle::formats(6, 3..=5);
-    on_all(&formats, |&format| {
-        let (grid, p3109) = (Grid::new(format), is_p3109(format));
-        let mut random = Random(format.bits().into());
-        let operand = |code| Operand::new(format, code);
-        for a in format.codes() {
-            for b in format.codes() {
-                let (x, y) = (grid.decode(a), grid.decode(b));
-                let (p, q) = (operand(a), operand(b));
-                check(&grid, &oracle::add(x, y), &mut random, true, |c| c.add(p, q));
-                check(&grid, &oracle::sub(x, y), &mut random, true, |c| c.sub(p, q));
-                check(&grid, &oracle::mul(x, y), &mut random, true, |c| c.mul(p, q));
-                check(&grid, &oracle::div(x, y, p3109), &mut random, true, |c| c.div(p, q));
-                // Remainders of one format's numbers are its numbers, where it has them.
-                let exact = oracle::rem(x, y, true);
-                check(&grid, &exact, &mut random, true, |c| c.rem(p, q));
-                if !p.is_nan() && !q.is_nan() {
-                    let exact = oracle::hypot(x, y, p3109);
-                    check(&grid, &exact, &mut random, true, |c| c.hypot(p, q));
-                }
-                // A third operand that changes with the others.
-                let third = (3 * a + 5 * b + 1) & *format.codes().end();
-                let (z, r) = (grid.decode(third), operand(third));
-                check(&grid, &oracle::fma(x, y, z), &mut random, true, |c| c.fma(p, q, r));
-                check(&grid, &oracle::sum(&[x, y, z]), &mut random, true, |c| c.faa(p, q, r));
-            }
-            let (x, p) = (grid.decode(a), operand(a));
-            check(&grid, &oracle::sqrt(x), &mut random, true, |c| c.sqrt(p));
-            check(&grid, &oracle::rsqrt(x, p3109), &mut random, true, |c| c.rsqrt(p));
-            check(&grid, &oracle::sum(&[x]), &mut random, true, |c| c.convert(p));
-        }
-    });
-}
-
 #[test]
 fn random_operands_of_wider_formats() {
     let mut formats = oracle::formats(8, 8..=8);
@@ -117,4 +79,47 @@ fn random_operands_of_wider_formats() {
             }
         }
     });
+}
+
+mod long {
+    use super::*;
+
+    /// All pairs of the named formats of up to 6 bits and of P3109's with 3 to 5 (with one third
+    /// operand a pair), all R of sr1 to sr4, all variants.
+    #[test]
+    #[ignore = "long: .ci/run runs it"]
+    fn every_random_integer_of_few_bits() {
+        let formats = oracle::formats(6, 3..=5);
+        on_all(&formats, |&format| {
+            let (grid, p3109) = (Grid::new(format), is_p3109(format));
+            let mut random = Random(format.bits().into());
+            let operand = |code| Operand::new(format, code);
+            for a in format.codes() {
+                for b in format.codes() {
+                    let (x, y) = (grid.decode(a), grid.decode(b));
+                    let (p, q) = (operand(a), operand(b));
+                    check(&grid, &oracle::add(x, y), &mut random, true, |c| c.add(p, q));
+                    check(&grid, &oracle::sub(x, y), &mut random, true, |c| c.sub(p, q));
+                    check(&grid, &oracle::mul(x, y), &mut random, true, |c| c.mul(p, q));
+                    check(&grid, &oracle::div(x, y, p3109), &mut random, true, |c| c.div(p, q));
+                    // Remainders of one format's numbers are its numbers, where it has them.
+                    let exact = oracle::rem(x, y, true);
+                    check(&grid, &exact, &mut random, true, |c| c.rem(p, q));
+                    if !p.is_nan() && !q.is_nan() {
+                        let exact = oracle::hypot(x, y, p3109);
+                        check(&grid, &exact, &mut random, true, |c| c.hypot(p, q));
+                    }
+                    // A third operand that changes with the others.
+                    let third = (3 * a + 5 * b + 1) & *format.codes().end();
+                    let (z, r) = (grid.decode(third), operand(third));
+                    check(&grid, &oracle::fma(x, y, z), &mut random, true, |c| c.fma(p, q, r));
+                    check(&grid, &oracle::sum(&[x, y, z]), &mut random, true, |c| c.faa(p, q, r));
+                }
+                let (x, p) = (grid.decode(a), operand(a));
+                check(&grid, &oracle::sqrt(x), &mut random, true, |c| c.sqrt(p));
+                check(&grid, &oracle::rsqrt(x, p3109), &mut random, true, |c| c.rsqrt(p));
+                check(&grid, &oracle::sum(&[x]), &mut random, true, |c| c.convert(p));
+            }
+        });
+    }
 }

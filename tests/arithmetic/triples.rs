@@ -36,13 +36,6 @@ fn triples(format: Format, faa: bool, step: usize) {
 }
 
 #[test]
-fn every_triple_of_every_named_or_tiny_format() {
-    let mut formats = oracle::formats(5, 3..=5);
-    formats.extend(oracle::shapes(4));
-    on_all(&formats, |format| triples(*format, true, 1));
-}
-
-#[test]
 fn some_triples_of_every_shape_of_five_bits() {
     on_all(&oracle::shapes(5), |format| triples(*format, true, 23));
 }
@@ -61,4 +54,16 @@ fn every_fma_of_the_six_bit_formats() {
 #[ignore = "a minute; the command is above"]
 fn every_triple_of_every_shape() {
     on_all(&oracle::shapes(5), |format| triples(*format, true, 1));
+}
+
+mod long {
+    use super::*;
+
+    #[test]
+    #[ignore = "long: .ci/run runs it"]
+    fn every_triple_of_every_named_or_tiny_format() {
+        let mut formats = oracle::formats(5, 3..=5);
+        formats.extend(oracle::shapes(4));
+        on_all(&formats, |format| triples(*format, true, 1));
+    }
 }

@@ -92,32 +92,6 @@ fn converter(format: Format, rounding: Rounding, overflow: Overflow) -> Converte
         .starting_at(5)
 }
 
-#[test]
-fn f64_through_every_format_and_mode() {
-    let x = f64s();
-    let formats = named().into_iter().chain(
-        [
-            "e8m3",
-            "e8m21",
-            "e8m22",
-            "e9m6",
-            "e6m9-nosub",
-            "e4m3b140-ieee",
-            "binary8p1se",
-            "binary8p4uf",
-            "int12",
-        ]
-        .map(format),
-    );
-    for (i, format) in formats.enumerate() {
-        for (k, rounding) in modes().into_iter().enumerate() {
-            // All pairs of a mode and a policy, over the formats.
-            let overflow = Overflow::ALL[(i + k) % Overflow::ALL.len()];
-            is_plain(&converter(format, rounding, overflow), &x, &format!("{rounding} {overflow}"));
-        }
-    }
-}
-
 /// The rules that concern more than the value, or move what a number is compared with.
 #[test]
 fn f64_by_rules() {
@@ -135,27 +109,6 @@ fn f64_by_rules() {
         for rules in all {
             is_plain(&Converter::new(format, rules), &x, &format!("{rules:?}"));
         }
-    }
-}
-
-/// All numbers of the two types, by every mode; each format and mode meets one policy.
-#[cfg(feature = "half")]
-#[test]
-fn half_through_every_format() {
-    let (f16s, bf16s) = halves();
-    let formats: Vec<_> = half_formats().enumerate().collect();
-    on_all(&formats, |&(i, format)| {
-        for (k, rounding) in modes().into_iter().enumerate() {
-            let overflow = Overflow::ALL[(i + k) % Overflow::ALL.len()];
-            let converter = converter(format, rounding, overflow);
-            is_plain(&converter, &f16s, &format!("{rounding} {overflow}"));
-            is_plain(&converter, &bf16s, &format!("{rounding} {overflow}"));
-        }
-    });
-    for profile in Profile::ALL {
-        let converter = Converter::new(Format::E5M2, profile.rules(Format::E5M2));
-        is_plain(&converter, &f16s, &format!("{profile:?}"));
-        is_plain(&converter, &bf16s, &format!("{profile:?}"));
     }
 }
 
@@ -248,5 +201,62 @@ fn lengths() {
     for len in (0..=130).chain([1024, 2047, 2048, 2049, 4095, 4200]) {
         is_plain(&converter(Format::E5M2, Rounding::TiesToEven, Overflow::None), &x[..len], "rne");
         is_plain(&random, &x[x.len() - len..], "sr8");
+    }
+}
+
+mod long {
+    use super::*;
+
+    /// All numbers of the two types, by every mode; each format and mode meets one policy.
+    #[cfg(feature = "half")]
+    #[test]
+    #[ignore = "long: .ci/run runs it"]
+    fn half_through_every_format() {
+        let (f16s, bf16s) = halves();
+        let formats: Vec<_> = half_formats().enumerate().collect();
+        on_all(&formats, |&(i, format)| {
+            for (k, rounding) in modes().into_iter().enumerate() {
+                let overflow = Overflow::ALL[(i + k) % Overflow::ALL.len()];
+                let converter = converter(format, rounding, overflow);
+                is_plain(&converter, &f16s, &format!("{rounding} {overflow}"));
+                is_plain(&converter, &bf16s, &format!("{rounding} {overflow}"));
+            }
+        });
+        for profile in Profile::ALL {
+            let converter = Converter::new(Format::E5M2, profile.rules(Format::E5M2));
+            is_plain(&converter, &f16s, &format!("{profile:?}"));
+            is_plain(&converter, &bf16s, &format!("{profile:?}"));
+        }
+    }
+
+    #[test]
+    #[ignore = "long: .ci/run runs it"]
+    fn f64_through_every_format_and_mode() {
+        let x = f64s();
+        let formats = named().into_iter().chain(
+            [
+                "e8m3",
+                "e8m21",
+                "e8m22",
+                "e9m6",
+                "e6m9-nosub",
+                "e4m3b140-ieee",
+                "binary8p1se",
+                "binary8p4uf",
+                "int12",
+            ]
+            .map(format),
+        );
+        for (i, format) in formats.enumerate() {
+            for (k, rounding) in modes().into_iter().enumerate() {
+                // All pairs of a mode and a policy, over the formats.
+                let overflow = Overflow::ALL[(i + k) % Overflow::ALL.len()];
+                is_plain(
+                    &converter(format, rounding, overflow),
+                    &x,
+                    &format!("{rounding} {overflow}"),
+                );
+            }
+        }
     }
 }

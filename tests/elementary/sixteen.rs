@@ -62,16 +62,6 @@ fn sweep(format: Format, one_in: u64) {
     assert!(screened > 200_000 && nearest > 10_000 && asked > 500);
 }
 
-#[test]
-fn all_operands_of_f16() {
-    sweep(Format::F16, 64);
-}
-
-#[test]
-fn all_operands_of_bf16() {
-    sweep(Format::BF16, 64);
-}
-
 /// Minutes: `cargo test --release --test elementary sixteen -- --ignored`
 #[test]
 #[ignore = "minutes; the command is above"]
@@ -168,4 +158,20 @@ fn to_f32(negative: bool, x: crate::common::Num) -> u64 {
 #[test]
 fn random_operands_into_other_formats() {
     random_cases(1, 3000);
+}
+
+mod long {
+    use super::*;
+
+    #[test]
+    #[ignore = "long: .ci/run runs it"]
+    fn all_operands_of_f16() {
+        sweep(Format::F16, 64);
+    }
+
+    #[test]
+    #[ignore = "long: .ci/run runs it"]
+    fn all_operands_of_bf16() {
+        sweep(Format::BF16, 64);
+    }
 }

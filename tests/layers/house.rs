@@ -31,7 +31,9 @@ fn ignored_tests_have_their_commands_in_the_documents() {
     for package in CRATES {
         for path in files_of(package) {
             let text = fs::read_to_string(&path).unwrap();
-            if !text.lines().any(|line| line.trim_start().starts_with("#[ignore")) {
+            let is =
+                |line: &&str| line.trim_start().starts_with("#[ignore") && !line.contains(LONG);
+            if !text.lines().any(|line| is(&line)) {
                 continue;
             }
             let within = path.strip_prefix(root().join(package)).unwrap();
@@ -48,6 +50,36 @@ fn ignored_tests_have_their_commands_in_the_documents() {
         }
     }
     assert!(seen > 5, "{seen} files with ignored tests");
+}
+
+/// Why a test waits for CI: a first visit is to be short.
+const LONG: &str = "long: .ci/run runs it";
+
+/// CI asks for the tests that it runs apart from the others by the name of their module.
+#[test]
+fn long_tests_are_run_by_ci() {
+    const COMMAND: &str = "cargo test --workspace -- --ignored long::";
+    for page in [".ci/run", "docs/verification.md"] {
+        let text = fs::read_to_string(root().join(page)).unwrap();
+        assert!(text.lines().any(|line| line.starts_with(COMMAND)), "{page} lacks {COMMAND:?}");
+    }
+    let mut seen = 0;
+    for path in CRATES.iter().flat_map(|package| files_of(package)) {
+        let text = fs::read_to_string(&path).unwrap();
+        let ignored = |text: &str| text.matches("#[ignore = \"long: ").count();
+        let (before, long) = text.split_once("\nmod long {\n").unwrap_or((&text, ""));
+        let long = match path.file_name().is_some_and(|name| name == "long.rs") {
+            true => before,
+            false => {
+                assert_eq!(ignored(before), 0, "{}: not in a module `long`", path.display());
+                long
+            }
+        };
+        assert_eq!(ignored(long), long.matches(LONG).count(), "{}", path.display());
+        assert_eq!(ignored(long), long.matches("#[test]").count(), "{}", path.display());
+        seen += ignored(long);
+    }
+    assert!(seen > 5, "{seen} long tests");
 }
 
 /// The words in quotation marks.

@@ -44,19 +44,6 @@ fn every_operation_of_a_device_is_compared() {
     assert!(count > 55, "a test of nothing: {count}");
 }
 
-/// Runs with all that can happen to one, on the CPU, on the device and on both in turns.
-#[test]
-fn files_of_runs_are_those_of_the_cpu() {
-    let Some(device) = device() else { return };
-    let (cuda, folder) = (Cuda::new(device), tempfile::tempdir().unwrap());
-    let compared = verify::files::compare(&cuda, folder.path(), |_| ()).unwrap();
-    assert!(compared.iter().all(|run| run.first.is_none()), "{compared:#?}");
-    // Configuration, metrics, probes, three checkpoints or four, weights, summary, what was undone.
-    assert!(compared.len() == 4 && compared.iter().all(|run| run.files >= 8), "{compared:#?}");
-    let undone = folder.path().join("device/discarded/rollback-01.jsonl");
-    assert!(undone.is_file(), "a test of nothing");
-}
-
 /// The differences of two steps of some recipes, of one or two families each.
 fn differences(recipes: impl IntoIterator<Item = &'static str>) -> Vec<verify::Difference> {
     use verify::runs::{FAMILIES, config, run};
@@ -80,12 +67,6 @@ fn differences(recipes: impl IntoIterator<Item = &'static str>) -> Vec<verify::D
 #[test]
 fn training_by_tensor_cores_has_the_bits_of_the_cpu() {
     assert_eq!(differences(verify::runs::TENSOR_CORES), []);
-}
-
-/// Every family under two recipes or three; `exmy device --verify` takes all pairs on a GPU.
-#[test]
-fn training_has_the_bits_of_the_cpu() {
-    assert_eq!(differences(verify::runs::RECIPES), []);
 }
 
 /// No pair of a family and a recipe is refused, where `exmy device --verify` would come to it.
@@ -145,4 +126,29 @@ fn a_device_without_memory_says_so_once() {
     assert!(matches!(cuda.take_failure(), Some(exmy_cuda::Error::Memory { .. })));
     cuda.check().unwrap();
     assert_eq!(*cuda.read(small.all()), [1.0; 8]);
+}
+
+mod long {
+    use super::*;
+
+    /// Runs with all that can happen to one, on the CPU, on the device and on both in turns.
+    #[test]
+    #[ignore = "long: .ci/run runs it"]
+    fn files_of_runs_are_those_of_the_cpu() {
+        let Some(device) = device() else { return };
+        let (cuda, folder) = (Cuda::new(device), tempfile::tempdir().unwrap());
+        let compared = verify::files::compare(&cuda, folder.path(), |_| ()).unwrap();
+        assert!(compared.iter().all(|run| run.first.is_none()), "{compared:#?}");
+        // Configuration, metrics, probes, three checkpoints or four, weights, summary, what was undone.
+        assert!(compared.len() == 4 && compared.iter().all(|run| run.files >= 8), "{compared:#?}");
+        let undone = folder.path().join("device/discarded/rollback-01.jsonl");
+        assert!(undone.is_file(), "a test of nothing");
+    }
+
+    /// Every family under two recipes or three; `exmy device --verify` takes all pairs on a GPU.
+    #[test]
+    #[ignore = "long: .ci/run runs it"]
+    fn training_has_the_bits_of_the_cpu() {
+        assert_eq!(differences(verify::runs::RECIPES), []);
+    }
 }

@@ -22,20 +22,7 @@ fn train(folder: &Path, name: &str, threads: &str, simd: Option<&str>) -> PathBu
     out
 }
 
-#[test]
-fn folders_are_byte_equal_for_any_threads_and_simd_level() {
-    let folder = tempfile::tempdir().unwrap();
-    let expected = train(folder.path(), "one", "1", None);
-    let again = train(folder.path(), "two", "2", None);
-    assert_same(&expected, &again, "2 threads");
-    for level in exmy::simd::Level::ALL.into_iter().filter(|level| level.is_available()) {
-        let name = level.name();
-        let other = train(folder.path(), name, "2", Some(name));
-        assert_same(&expected, &other, name);
-    }
-}
-
-/// The tiny network of the test above is below the size at which products are divided; this one is
+/// The tiny network of the long test is below the size at which products are divided; this one is
 /// not.
 #[test]
 fn a_network_whose_products_are_divided_is_byte_equal_too() {
@@ -51,5 +38,23 @@ fn a_network_whose_products_are_divided_is_byte_equal_too() {
     let expected = run("1");
     for threads in ["2", "3"] {
         assert_same(&expected, &run(threads), threads);
+    }
+}
+
+mod long {
+    use super::*;
+
+    #[test]
+    #[ignore = "long: .ci/run runs it"]
+    fn folders_are_byte_equal_for_any_threads_and_simd_level() {
+        let folder = tempfile::tempdir().unwrap();
+        let expected = train(folder.path(), "one", "1", None);
+        let again = train(folder.path(), "two", "2", None);
+        assert_same(&expected, &again, "2 threads");
+        for level in exmy::simd::Level::ALL.into_iter().filter(|level| level.is_available()) {
+            let name = level.name();
+            let other = train(folder.path(), name, "2", Some(name));
+            assert_same(&expected, &other, name);
+        }
     }
 }

@@ -36,43 +36,6 @@ fn partial_checkpoints(out: &Path) -> usize {
 }
 
 #[test]
-fn killed_at_twenty_random_times_and_resumed() {
-    let folder = tempfile::tempdir().unwrap();
-    let data = text_file(folder.path());
-    let expected = folder.path().join("expected");
-    let begun = Instant::now();
-    succeed(&mut exmy(&arguments(&data, expected.to_str().unwrap())));
-    let whole = begun.elapsed();
-    let random = Philox::new(1, Stream::new("kill times"));
-    let (mut kills, mut inside_a_write, mut attempt) = (0, 0, 0);
-    // Twenty kills, of which at least one hit a checkpoint while it was being written.
-    while kills < 20 || inside_a_write == 0 {
-        assert!(attempt < 200, "{kills} kills, {inside_a_write} of them inside a write");
-        attempt += 1;
-        let out = folder.path().join(format!("run{attempt}"));
-        let name = out.to_str().unwrap();
-        let after = whole.mul_f64(random.uniform(2 * attempt));
-        if !kill_after(&arguments(&data, name), after) {
-            continue;
-        }
-        if !out.exists() {
-            // Killed before it began: there is nothing to resume and nothing is lost.
-            continue;
-        }
-        kills += 1;
-        inside_a_write += usize::from(partial_checkpoints(&out) > 0);
-        if attempt % 3 == 0 {
-            // Killed once more while it goes on.
-            let after = whole.mul_f64(random.uniform(2 * attempt + 1));
-            kill_after(&["train", "--resume", name, "--quiet", "--threads", "2"], after);
-        }
-        succeed(&mut exmy(&["train", "--resume", name, "--quiet"]));
-        assert_same(&expected, &out, &format!("killed after {after:?}"));
-        fs::remove_dir_all(&out).unwrap();
-    }
-}
-
-#[test]
 fn a_folder_with_configurations_alone_begins_at_step_0() {
     let folder = tempfile::tempdir().unwrap();
     let data = text_file(folder.path());
@@ -196,4 +159,46 @@ fn interrupted_and_resumed() {
     assert!(checkpoints > 0);
     succeed(exmy(&["train", "--quiet", "--resume"]).arg(&out));
     assert_same(&expected, &out, "interrupted");
+}
+
+mod long {
+    use super::*;
+
+    #[test]
+    #[ignore = "long: .ci/run runs it"]
+    fn killed_at_twenty_random_times_and_resumed() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = text_file(folder.path());
+        let expected = folder.path().join("expected");
+        let begun = Instant::now();
+        succeed(&mut exmy(&arguments(&data, expected.to_str().unwrap())));
+        let whole = begun.elapsed();
+        let random = Philox::new(1, Stream::new("kill times"));
+        let (mut kills, mut inside_a_write, mut attempt) = (0, 0, 0);
+        // Twenty kills, of which at least one hit a checkpoint while it was being written.
+        while kills < 20 || inside_a_write == 0 {
+            assert!(attempt < 200, "{kills} kills, {inside_a_write} of them inside a write");
+            attempt += 1;
+            let out = folder.path().join(format!("run{attempt}"));
+            let name = out.to_str().unwrap();
+            let after = whole.mul_f64(random.uniform(2 * attempt));
+            if !kill_after(&arguments(&data, name), after) {
+                continue;
+            }
+            if !out.exists() {
+                // Killed before it began: there is nothing to resume and nothing is lost.
+                continue;
+            }
+            kills += 1;
+            inside_a_write += usize::from(partial_checkpoints(&out) > 0);
+            if attempt % 3 == 0 {
+                // Killed once more while it goes on.
+                let after = whole.mul_f64(random.uniform(2 * attempt + 1));
+                kill_after(&["train", "--resume", name, "--quiet", "--threads", "2"], after);
+            }
+            succeed(&mut exmy(&["train", "--resume", name, "--quiet"]));
+            assert_same(&expected, &out, &format!("killed after {after:?}"));
+            fs::remove_dir_all(&out).unwrap();
+        }
+    }
 }
