@@ -148,8 +148,8 @@ impl RecordedRun {
         validated(self.summary.as_ref(), &self.metrics)
     }
 
-    /// The one of some runs that it is compared with: of the recipe of the first with the same conditions, and
-    /// of the same seed. Of the first recipe itself it is none.
+    /// The one of some runs that it is compared with: of the recipe of the first with the same conditions,
+    /// and of the same seed. Of the first recipe itself it is none.
     pub fn base<'a>(&self, runs: &'a [Self]) -> Option<&'a Self> {
         let mut alike = runs.iter().filter(|of| comparable(&of.config, &self.config)).peekable();
         let first = &alike.peek()?.config;

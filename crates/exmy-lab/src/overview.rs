@@ -261,8 +261,8 @@ pub fn rows(all: &[Condition<'_>]) -> Vec<table::Row> {
 }
 
 /// What the gap of the table of results is.
-const GAP: &str = "gap: how far the validation loss is above that of the recipe that is compared with, seed by \
-    seed, at the last step at which all these runs have one";
+const GAP: &str = "gap: how far the validation loss is above that of the recipe that is compared with, seed \
+    by seed, at the last step at which all these runs have one";
 
 /// What came of each condition, as `exmy train` prints it.
 fn results(

@@ -1,8 +1,8 @@
 //! How long a run was trained, over all processes that worked on it: what `timing.jsonl` says.
 //!
-//! Its lines ([`Timing`](exmy_train::train::record::Timing)) count from the beginning of each process, so a run
-//! that was stopped and resumed has several counts. A speed is the tokens of all of them over their seconds;
-//! steps that a kill undid are in neither.
+//! Its lines ([`Timing`](exmy_train::train::record::Timing)) count from the beginning of each process, so a
+//! run that was stopped and resumed has several counts. A speed is the tokens of all of them over their
+//! seconds; steps that a kill undid are in neither.
 
 use exmy::safetensors::given;
 use exmy_train::train::config::Config;

@@ -1,5 +1,5 @@
-//! Bands that nobody can distinguish: above a few of them they cover each other and every line. Then the range
-//! of each at its end stands behind its name, as `[low, high]`, and only the lines are drawn.
+//! Bands that nobody can distinguish: above a few of them they cover each other and every line. Then the
+//! range of each at its end stands behind its name, as `[low, high]`, and only the lines are drawn.
 
 use super::{Band, Mark, Panel};
 use std::{format, string::String};

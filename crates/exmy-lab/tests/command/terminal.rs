@@ -1,4 +1,5 @@
-//! What a person sees on a terminal: the program is begun on one of a given width, and its output is read back.
+//! What a person sees on a terminal: the program is begun on one of a given width, and its output is read
+//! back.
 
 use crate::{TINY, exmy, skipped, text_file};
 use nix::pty::{OpenptyResult, Winsize, openpty};

@@ -106,8 +106,8 @@ fn folders_are_found_below() {
     assert!(gather(&[root.path().join("nothing")]).is_err());
 }
 
-/// Not every folder below can be read, and some are gone before they are looked into: as those of `/dev/fd`, of
-/// which one is the look itself.
+/// Not every folder below can be read, and some are gone before they are looked into: as those of `/dev/fd`,
+/// of which one is the look itself.
 #[test]
 #[cfg(target_os = "linux")]
 fn folders_that_cannot_be_read_stop_nothing() {

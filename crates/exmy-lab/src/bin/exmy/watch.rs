@@ -44,8 +44,9 @@ Examples:
   exmy watch runs --every 10
   exmy watch runs/0001 | cat        # once, without colours
 
-loss, val: training and validation loss of the result; until then the mean of the last 20 training losses, and
-the last validation loss. gap: val above that of the first recipe with the same seed, at the last step of both. curve: training loss, on a logarithmic scale.
+loss, val: training and validation loss of the result; until then the mean of the last 20 training losses,
+and the last validation loss. gap: val above that of the first recipe with the same seed, at the last step of
+both. curve: training loss, on a logarithmic scale.
 left: what a run still takes once somebody works on it; of all: also runs that are planned and not begun,
 taken to be as long as others of their recipe, as many at a time as now.
 With NO_COLOR set there are no colours.";

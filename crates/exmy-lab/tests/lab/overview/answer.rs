@@ -95,8 +95,8 @@ fn each_number_of_seeds_is_said_of_what_has_it() {
         runs.as_flattened().iter().map(|&(name, loss, seed)| run(name, seed, loss)).collect();
     let text = said(&runs);
     let words = "Against f32, two seeds do not settle bf16: +0.00 %, anywhere from -12.71 to +12.71 %. \
-                 Against f32, the validation loss of mxfp4 ends 20.00 % higher and nvfp4 ends 10.00 % higher, \
-                 of one seed. One seed does not say";
+                 Against f32, the validation loss of mxfp4 ends 20.00 % higher and nvfp4 ends 10.00 % \
+                 higher, of one seed. One seed does not say";
     assert!(text.starts_with(words), "{text}");
 }
 

@@ -250,8 +250,8 @@ mod tests {
         assert_eq!((curve(&[], 0.5).as_str(), curve(&[2.0, 2.0], 1.0).as_str()), ("", "▁▁"));
     }
 
-    /// On a terminal as wide as most a row has all but the curve; a wide one has that, too. Where nothing goes
-    /// on there is no time left.
+    /// On a terminal as wide as most a row has all but the curve; a wide one has that, too. Where nothing
+    /// goes on there is no time left.
     #[test]
     fn a_wide_terminal_has_more_columns() {
         let mut row = of("mxfp8-e4m3", 7, Some((1234.5, 8.0)));
