@@ -2,8 +2,8 @@
 //!
 //! [`nn`] has the layers and models, [`recipe`] the number formats of their products, [`train`] the loop
 //! from text to a run in a folder. [`published`] reads models of others, [`evaluate`] says what a recipe
-//! costs one, [`generate`] lets one write. Every bit of a run is a function of its configuration and its data:
-//! not of threads, SIMD level, or where it was resumed.
+//! costs one, [`generate`] lets one write. Every bit of a run is a function of its configuration and its
+//! data: not of threads, SIMD level, or where it was resumed.
 
 #![deny(unsafe_code)]
 

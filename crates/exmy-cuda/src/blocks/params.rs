@@ -235,9 +235,9 @@ impl Blocks {
         self.before.kind != kind::NONE || self.rotation != 0
     }
 
-    /// Whether the quick kernels have images in this format: elements on a grid, scales that are all powers of
-    /// two with exact products, or that round the usual way, NaN blocks by NaN scales, and none of the orders
-    /// of operations that round in between.
+    /// Whether the quick kernels have images in this format: elements on a grid, scales that are all powers
+    /// of two with exact products, or that round the usual way, NaN blocks by NaN scales, and none of the
+    /// orders of operations that round in between.
     pub(crate) fn is_quick(&self, format: BlockFormat) -> bool {
         let exact = format.element.lsb() >= -90 && self.bottom >= -127 && self.top <= 127;
         let whole = self.powers_alone == 1 && !format.scale.has_zero();
