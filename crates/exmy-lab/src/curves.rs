@@ -9,33 +9,28 @@
 //!
 //! Of the losses and gradient norms every tenth step is kept, and every step within 200 of a divergence, in
 //! six digits. A kept value is the mean of the steps since the one kept before, so that averages of thinned
-//! curves are nearly those of whole ones, spikes in between included. What tables and verdicts need of all steps ([`Judged`]) is computed before and kept too, as is
-//! the run's summary. So verdicts and tables are those of the whole records, byte for byte, and pictures of
-//! curves have fewer points. [`Curves::of`] makes sure of the former: it draws the figures from what it keeps
-//! and refuses those that come out otherwise.
+//! curves are nearly those of whole ones, spikes in between included. What tables and verdicts need of all steps
+//! ([`Judgement`]) is computed before and kept too, as is the run's summary. So verdicts and tables are those of
+//! the whole records, byte for byte, and pictures of curves have fewer points.
+//! [`thin`](crate::thin) makes sure of the former.
 //!
 //! Probes, weights and checkpoints are not kept, nor is a run's configuration: its name is the hash of that,
 //! and the study's own table says what it is. One thread compresses, so the file is the same bytes
 //! everywhere.
 
-use crate::finding::{Figure, Findings, Paper, Part};
-use crate::outcome::Judged;
-use crate::report;
-use crate::run_config::{RunConfig, Setting};
+use crate::detect::Judgement;
 use crate::scale::Scale;
 use crate::statistics::mean;
-use crate::store::{Store, Trained};
 use exmy::error::{Error, Result};
 use exmy::safetensors::{given, whole};
 use exmy::shown::printable_path;
 use exmy_train::train::record::Metrics;
-use exmy_train::train::run::{Folder, Summary};
+use exmy_train::train::run::Summary;
 use lzma_rust2::{XzOptions, XzReader, XzWriter};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 /// The version of the lines.
 const VERSION: u32 = 1;
@@ -69,10 +64,10 @@ struct Head {
 /// A run, thinned.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Record {
+pub(crate) struct Record {
     name: String,
     summary: Summary,
-    judged: Judged,
+    judged: Judgement,
     steps: Vec<u64>,
     /// A value that was no finite number is absent.
     losses: Vec<Option<f64>>,
@@ -105,11 +100,17 @@ fn rounded_mean(values: &[Option<f64>]) -> Option<f64> {
 }
 
 impl Record {
-    fn of(name: String, trained: &Trained, judged: Judged) -> Self {
-        let (diverged, last) = (judged.verdict.diverged, trained.summary.steps);
+    /// A run with what all of its steps say.
+    pub(crate) fn of(
+        name: String,
+        summary: Summary,
+        metrics: &[Metrics],
+        judged: Judgement,
+    ) -> Self {
+        let (diverged, last) = (judged.verdict.diverged, summary.steps);
         let (mut steps, mut losses, mut norms) = (Vec::new(), Vec::new(), Vec::new());
         let (mut loss, mut norm) = (Vec::new(), Vec::new());
-        for line in trained.metrics.iter().filter(|line| line.step > 0) {
+        for line in metrics.iter().filter(|line| line.step > 0) {
             loss.push(line.loss);
             norm.push(line.grad_norm);
             if is_kept(line.step, diverged, last) {
@@ -118,7 +119,7 @@ impl Record {
                 norms.push(rounded_mean(&std::mem::take(&mut norm)));
             }
         }
-        Self { name, summary: trained.summary.clone(), judged, steps, losses, norms }
+        Self { name, summary, judged, steps, losses, norms }
     }
 
     /// Whether the lists belong together.
@@ -128,7 +129,7 @@ impl Record {
         ascend && self.losses.len() == count && self.norms.len() == count
     }
 
-    fn trained(&self, path: &Path) -> Trained {
+    fn metrics(&self) -> Vec<Metrics> {
         let per_step = self.summary.tokens / self.summary.steps.max(1);
         let line = |((&step, &loss), &grad_norm): ((&u64, &Option<f64>), &Option<f64>)| Metrics {
             step,
@@ -137,73 +138,26 @@ impl Record {
             grad_norm,
             ..Metrics::default()
         };
-        Trained {
-            folder: Folder::new(path.join(&self.name)),
-            summary: self.summary.clone(),
-            metrics: self.steps.iter().zip(&self.losses).zip(&self.norms).map(line).collect(),
-            judged: Some(self.judged.clone()),
-        }
+        self.steps.iter().zip(&self.losses).zip(&self.norms).map(line).collect()
     }
 }
 
-/// What of some findings must not depend on how many steps were kept.
-fn exact(found: &Findings) -> impl PartialEq {
-    let is_exact = |part: &&Part| !matches!(part, Part::Picture(_));
-    let parts: Vec<Part> = found.parts.iter().filter(is_exact).cloned().collect();
-    (found.verdict.clone(), found.judged.clone(), parts)
-}
-
 impl Curves {
-    /// Those of all runs of some figures, which were `found` in the whole records.
-    ///
-    /// # Errors
-    /// If a run is not complete or cannot be read, or if a figure says something else when it is drawn from
-    /// what is kept, as one that needs probes or weights.
-    pub fn of(
-        paper: &Paper,
-        figures: &[&dyn Figure],
-        (setting, store): (&Setting, &Store),
-        found: &[Findings],
-    ) -> Result<Self> {
-        let (mut runs, mut order) = (BTreeMap::new(), Vec::new());
-        for planned in report::runs(figures, setting, store)? {
-            let (name, trained) = (planned.name(), store.runs().of(&planned)?);
-            let judged = Judged::of(&trained, &planned);
-            order.push(name.clone());
-            runs.insert(name.clone(), Record::of(name, &trained, judged));
-        }
-        let head = Head {
-            version: VERSION,
-            study: paper.name.to_owned(),
-            scale: setting.scale,
-            figures: figures.iter().map(|figure| figure.id().to_owned()).collect(),
-            runs: runs.len(),
-        };
-        let curves = Self { head, path: PathBuf::from("curves"), runs, order };
-        let thinned = Store::drawn_from(Arc::new(curves.clone()));
-        for (figure, found) in figures.iter().zip(found) {
-            let id = figure.id();
-            let hint = "name the figures that need losses and gradient norms alone with --figure";
-            let again = report::find(&[*figure], setting, &thinned, |_| true).map_err(|error| {
-                let what = format!("{id} cannot be drawn from curves, so none are written");
-                Error::new(what).because(error).hint(hint)
-            })?;
-            if again.is_none_or(|again| exact(&again[0]) != exact(found)) {
-                let what = format!(
-                    "{id} needs more than curves: drawn from them its verdict or a table is another"
-                );
-                return Err(Error::new(what).hint(hint));
-            }
-        }
-        Ok(curves)
+    /// Those of some runs, in the order in which the figures ask for them.
+    pub(crate) fn new(study: &str, scale: Scale, figures: Vec<String>, runs: Vec<Record>) -> Self {
+        let order: Vec<String> = runs.iter().map(|run| run.name.clone()).collect();
+        let runs: BTreeMap<_, _> = runs.into_iter().map(|run| (run.name.clone(), run)).collect();
+        let head =
+            Head { version: VERSION, study: study.to_owned(), scale, figures, runs: runs.len() };
+        Self { head, path: PathBuf::from("curves"), runs, order }
     }
 
     /// Refuses to write where something stands that is not [`Curves`] of the same study.
     ///
     /// # Errors
     /// If it does, or what stands there cannot be read.
-    pub fn check(paper: &Paper, path: &Path) -> Result<()> {
-        if !path.exists() || Self::read(paper, path).is_ok() {
+    pub fn check(study: &str, path: &Path) -> Result<()> {
+        if !path.exists() || Self::read(study, path).is_ok() {
             return Ok(());
         }
         let lost = format!(
@@ -239,7 +193,7 @@ impl Curves {
     ///
     /// # Errors
     /// If the file is none of its curves, or is damaged.
-    pub fn read(paper: &Paper, path: &Path) -> Result<Self> {
+    pub fn read(study: &str, path: &Path) -> Result<Self> {
         let file = given::open(path).map_err(|error| {
             Error::io("read", path, error)
                 .hint("curves are written by `exmy study --save-curves FILE`")
@@ -259,8 +213,8 @@ impl Curves {
             let hint = format!("this program reads versions up to {VERSION}");
             return Err(fault(format!("is of version {}", head.version)).hint(hint));
         }
-        if head.study != paper.name {
-            return Err(fault(format!("has curves of {}, not of {}", head.study, paper.name))
+        if head.study != study {
+            return Err(fault(format!("has curves of {}, not of {}", head.study, study))
                 .hint(format!("exmy study {} --curves FILE draws them", head.study)));
         }
         let (mut runs, mut order) = (BTreeMap::new(), Vec::new());
@@ -312,14 +266,10 @@ impl Curves {
         )
     }
 
-    /// The summary of a run.
-    pub(crate) fn summary(&self, run: &RunConfig) -> Option<Summary> {
-        self.runs.get(&run.name()).map(|record| record.summary.clone())
-    }
-
-    /// A run, thinned.
-    pub(crate) fn trained(&self, run: &RunConfig) -> Option<Trained> {
-        self.runs.get(&run.name()).map(|record| record.trained(&self.path))
+    /// A run by its name: its summary, its thinned metrics, what all steps say of it.
+    pub(crate) fn run(&self, name: &str) -> Option<(Summary, Vec<Metrics>, Judgement)> {
+        let run = self.runs.get(name)?;
+        Some((run.summary.clone(), run.metrics(), run.judged.clone()))
     }
 
     /// Where they were read.

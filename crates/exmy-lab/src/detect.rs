@@ -55,6 +55,18 @@ pub struct Verdict {
     pub spikes: Vec<Spike>,
 }
 
+/// What is said of a run by all of its steps. A [thinned](crate::curves) record has it from before.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Judgement {
+    /// Its spikes, and whether it diverged.
+    pub verdict: Verdict,
+    /// Whether a language model never learnt much.
+    pub untrained: bool,
+    /// The mean of the last tenth, at most the loss before training: a run that diverged has learnt nothing.
+    /// Absent if that was no finite number.
+    pub tail: Option<f64>,
+}
+
 impl Verdict {
     /// Spikes per thousand steps of a curve of that many.
     pub fn spikes_per_thousand(&self, steps: usize) -> f64 {

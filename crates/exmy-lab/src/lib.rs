@@ -71,6 +71,8 @@ pub mod table;
 #[doc(hidden)]
 pub mod test_result;
 #[doc(hidden)]
+pub mod thin;
+#[doc(hidden)]
 pub mod timing;
 #[cfg(feature = "tokenizers")]
 pub mod tokenizer;

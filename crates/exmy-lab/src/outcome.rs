@@ -1,42 +1,27 @@
 //! What became of a run, by the rule for its kind of loss: proxies' as multiples of their lowest level,
 //! language models' as rises in nats.
 
-use crate::detect::{self, Curve, Factor, Nats, Verdict};
+use crate::detect::{self, Curve, Factor, Judgement, Nats, Verdict};
 use crate::plot::smooth;
 use crate::run_config::RunConfig;
 use crate::store::Trained;
-use serde::{Deserialize, Serialize};
 
-/// What is said of a run by all of its steps. A [thinned](crate::curves) record has it from before.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Judged {
-    /// Its spikes, and whether it diverged.
-    pub verdict: Verdict,
-    /// Whether a language model never learnt much.
-    pub untrained: bool,
-    /// The mean of the last tenth, at most the loss before training: a run that diverged has learnt nothing.
-    /// Absent if that was no finite number.
-    pub tail: Option<f64>,
-}
-
-impl Judged {
-    /// By the rule for the run's kind of loss.
-    pub fn of(trained: &Trained, planned: &RunConfig) -> Self {
-        if let Some(known) = &trained.judged {
-            return known.clone();
-        }
-        let (losses, norms) = detect::curves(&trained.metrics);
-        let (verdict, untrained) = match planned.config.model.decoder() {
-            Some(model) => {
-                let rules = Nats::default();
-                let untrained = rules.failed_to_train(&losses, model.vocab) == Some(true);
-                (rules.judge(&losses, &norms), untrained)
-            }
-            None => (Factor::default().judge(&losses, &norms), false),
-        };
-        let tail = Some(tail(trained)).filter(|tail| tail.is_finite());
-        Self { verdict, untrained, tail }
+/// What all steps of a run say, by the rule for its kind of loss.
+pub fn judge(trained: &Trained, planned: &RunConfig) -> Judgement {
+    if let Some(known) = &trained.judged {
+        return known.clone();
     }
+    let (losses, norms) = detect::curves(&trained.metrics);
+    let (verdict, untrained) = match planned.config.model.decoder() {
+        Some(model) => {
+            let rules = Nats::default();
+            let untrained = rules.failed_to_train(&losses, model.vocab) == Some(true);
+            (rules.judge(&losses, &norms), untrained)
+        }
+        None => (Factor::default().judge(&losses, &norms), false),
+    };
+    let tail = Some(tail(trained)).filter(|tail| tail.is_finite());
+    Judgement { verdict, untrained, tail }
 }
 
 /// A run with what became of it.
@@ -48,14 +33,14 @@ pub struct Outcome {
     pub verdict: Verdict,
     /// Whether a language model never learnt much.
     untrained: bool,
-    /// As [`Judged`] has it, or not a number.
+    /// As [`Judgement`] has it, or not a number.
     pub(super) tail: f64,
 }
 
 impl Outcome {
     pub fn of(trained: Trained, planned: &RunConfig) -> Self {
         let (losses, norms) = detect::curves(&trained.metrics);
-        let Judged { verdict, untrained, tail } = Judged::of(&trained, planned);
+        let Judgement { verdict, untrained, tail } = judge(&trained, planned);
         let tail = tail.unwrap_or(f64::NAN);
         Self { trained, losses, norms, verdict, untrained, tail }
     }

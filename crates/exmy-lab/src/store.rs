@@ -7,7 +7,7 @@
 //! ```
 
 use crate::curves::Curves;
-use crate::outcome::Judged;
+use crate::detect::Judgement;
 use crate::run_config::RunConfig;
 use crate::runner::{Entry, Kind, MakeProbes, Manifest, Run, Runner, run_path};
 use crate::scale::Scale;
@@ -41,7 +41,7 @@ pub struct Trained {
     /// Its metrics, step by step; fewer if the record is thinned.
     pub metrics: Vec<Metrics>,
     /// Of a [thinned](crate::curves) record, what is said of the whole one.
-    pub judged: Option<Judged>,
+    pub judged: Option<Judgement>,
 }
 
 impl Trained {
@@ -106,13 +106,18 @@ impl Runs<'_> {
     /// If it is not complete, or its files cannot be read.
     pub fn of(&self, run: &RunConfig) -> Result<Trained> {
         if let Some(curves) = &self.store.curves {
-            return curves.trained(run).ok_or_else(|| {
-                Error::new(format!(
-                    "{} lacks the run {}",
-                    printable_path(curves.path()),
-                    run.name()
-                ))
-                .hint("the figure's runs have changed since: draw it from runs, without --curves")
+            let name = run.name();
+            let found = curves.run(&name).map(|(summary, metrics, judged)| Trained {
+                folder: Folder::new(curves.path().join(&name)),
+                summary,
+                metrics,
+                judged: Some(judged),
+            });
+            return found.ok_or_else(|| {
+                Error::new(format!("{} lacks the run {}", printable_path(curves.path()), name))
+                    .hint(
+                        "the figure's runs have changed since: draw it from runs, without --curves",
+                    )
             });
         }
         let folder = self.store.folder(&run.name());
@@ -268,7 +273,7 @@ impl Store {
     /// As [`Store::has`].
     pub fn summary(&self, run: &RunConfig) -> Result<Option<Summary>> {
         match &self.curves {
-            Some(curves) => Ok(curves.summary(run)),
+            Some(curves) => Ok(curves.run(&run.name()).map(|found| found.0)),
             None => self.folder(&run.name()).summary(),
         }
     }

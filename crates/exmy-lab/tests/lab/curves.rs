@@ -6,12 +6,13 @@ use exmy_lab::curves::{Curves, is_kept};
 use exmy_lab::detect;
 use exmy_lab::finding::{Figure, Findings, Paper, Part, Table, Verdict};
 use exmy_lab::grid::{Axis, Grid, Set, level};
-use exmy_lab::outcome::{Judged, calm};
+use exmy_lab::outcome::{calm, judge};
 use exmy_lab::report;
 use exmy_lab::run_config::{RunConfig, Setting};
 use exmy_lab::runner::{Run, Silent};
 use exmy_lab::scale::Scale;
 use exmy_lab::store::{Runs, Store};
+use exmy_lab::thin::thin;
 use exmy_train::train::data::Source;
 use exmy_train::train::record::Metrics;
 use std::fs;
@@ -58,7 +59,7 @@ impl Figure for Drawn {
         let mut table = Table::new("", &["judged"]);
         for run in self.runs(setting) {
             let trained = runs.of(&run)?;
-            table.row([format!("{:?} {:?}", Judged::of(&trained, &run), trained.summary)]);
+            table.row([format!("{:?} {:?}", judge(&trained, &run), trained.summary)]);
             match self.0 {
                 Looks::No => {}
                 Looks::AtAllLosses => table.row([format!("{:?}", trained.losses())]),
@@ -85,15 +86,15 @@ fn figures_are_drawn_again_without_their_runs() {
     };
     let of = |figure: &Drawn| {
         let found = find(figure, &store).unwrap();
-        Curves::of(&PAPER, &[figure], (&setting, &store), &found)
+        thin(&PAPER, &[figure], (&setting, &store), &found)
     };
     let curves = of(&Drawn(Looks::No)).unwrap();
     let path = folder.path().join("curves.xz");
     curves.write(&path).unwrap();
     let bytes = fs::read(&path).unwrap();
-    let again = Curves::read(&PAPER, &path).unwrap();
+    let again = Curves::read(PAPER.name, &path).unwrap();
     assert_eq!((again.scale(), again.figures()), (Scale::Smoke, &["X-1".to_owned()][..]));
-    Curves::check(&PAPER, &path).unwrap();
+    Curves::check(PAPER.name, &path).unwrap();
     again.write(&path).unwrap();
     assert!(fs::read(&path).unwrap() == bytes, "read and written again they are the same");
 
@@ -103,7 +104,7 @@ fn figures_are_drawn_again_without_their_runs() {
     let mut diverged = 0;
     for run in &planned {
         let (whole, few) = (store.runs().of(run).unwrap(), thinned.runs().of(run).unwrap());
-        let end = Judged::of(&whole, run).verdict.diverged;
+        let end = judge(&whole, run).verdict.diverged;
         diverged += usize::from(end.is_some());
         // Steps 1 and 10, 20, ... 600, and those near the divergence.
         let near = end.map_or(0, |end| (1..=600).filter(|step| end.abs_diff(*step) <= 200).count());
@@ -136,7 +137,7 @@ fn figures_are_drawn_again_without_their_runs() {
     assert!(error.contains("do not keep what norms measured"), "{error}");
     let found = find(&Drawn(Looks::No), &store).unwrap();
     let of_probes = Drawn(Looks::AtProbes);
-    let error = Curves::of(&PAPER, &[&of_probes], (&setting, &store), &found).unwrap_err();
+    let error = thin(&PAPER, &[&of_probes], (&setting, &store), &found).unwrap_err();
     assert!(error.to_string().contains("X-1 cannot be drawn from curves"), "{error}");
     let error = thinned.runs().of(&GRID.runs(&setting)[0]).unwrap_err().to_string();
     assert!(error.contains("lacks the run mxpaper-e2m1"), "{error}");
@@ -153,9 +154,9 @@ fn figures_are_drawn_again_without_their_runs() {
         (&PAPER, b"", "curves.xz"),
     ] {
         fs::write(&path, bytes).unwrap();
-        let error = Curves::read(paper, &path).unwrap_err().to_string();
+        let error = Curves::read(paper.name, &path).unwrap_err().to_string();
         assert!(error.contains(part), "{error}");
-        let error = Curves::check(paper, &path).unwrap_err().to_string();
+        let error = Curves::check(paper.name, &path).unwrap_err().to_string();
         assert!(error.contains("would be lost"), "{error}");
     }
 }

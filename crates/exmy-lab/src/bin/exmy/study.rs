@@ -20,6 +20,7 @@ use exmy_lab::scale::Scale;
 use exmy_lab::store::{Store, distinct};
 use exmy_lab::studies::{ALL, Paper, by_name};
 use exmy_lab::table::aligned;
+use exmy_lab::thin::thin;
 use exmy_train::train::data::{Dataset, Source};
 use exmy_train::train::record::Metrics;
 use exmy_train::train::run::{Outcome, Watch};
@@ -219,7 +220,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
         Error::new(format!("there is no study {name:?}"))
             .hint(format!("there are {}", names().join(", ")))
     })?;
-    let curves = arguments.curves.as_ref().map(|path| Curves::read(paper, path)).transpose()?;
+    let curves =
+        arguments.curves.as_ref().map(|path| Curves::read(paper.name, path)).transpose()?;
     let (figures, scale) = match &curves {
         Some(curves) => (chosen_of(paper, curves, arguments)?, curves.scale()),
         None => {
@@ -239,7 +241,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
         tell_replaced(&standing, &figures, scale, target)?;
     }
     if let Some(path) = &arguments.save_curves {
-        Curves::check(paper, path)?;
+        Curves::check(paper.name, path)?;
     }
     let stop = Stop::listen()?;
     arguments.work.with_threads(|| {
@@ -324,7 +326,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
         let writing = Phase::begin("writing the report", quiet);
         report::make(paper, &figures, (&setting, &store), &findings, target, &provenance)?;
         if let Some(path) = &arguments.save_curves {
-            Curves::of(paper, &figures, (&setting, &store), &findings)?.write(path)?;
+            thin(paper, &figures, (&setting, &store), &findings)?.write(path)?;
         }
         drop(writing);
         let mut text = String::new();
