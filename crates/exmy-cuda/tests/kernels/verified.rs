@@ -15,8 +15,8 @@ mod long {
         let table: Vec<String> = rows.iter().map(ToString::to_string).collect();
         println!("{}", table.join("\n"));
         assert!(rows.iter().all(|row| row.first.is_none()), "\n{}", table.join("\n"));
-        // Nothing is left out, and no list of cases has become empty. Of tensor cores this shows what is around
-        // them: they are the library's model here.
+        // Nothing is left out, and no list of cases has become empty. Of tensor cores this shows what is
+        // around them: they are the library's model here.
         let missing = rows.iter().filter(|row| row.missing.is_some()).count();
         assert_eq!((rows.len(), missing), (16, 0), "\n{}", table.join("\n"));
         assert!(rows.iter().all(|row| row.cases >= 3 && row.numbers > 1000));

@@ -3,9 +3,9 @@
 //! "SmoothQuant: Accurate and Efficient Post-Training Quantization for Large Language Models" (arXiv
 //! 2211.10438), section 4. The input of q, k, v and that of the MLP are what a norm writes. Channel j of it
 //! is divided by `s_j = max|X_j|^a / max|W_j|^(1 - a)`, and column j of the weights that read it is
-//! multiplied by the same. Division is done in the norm's gain (and bias), so the function of the model stays as it is, but
-//! for rounding in f32. `X_j` is channel j in a calibration text, `W_j` column j of all weights that read it;
-//! `a` is the migration strength, 0.5 in the paper for most models. As in the authors' code
+//! multiplied by the same. Division is done in the norm's gain (and bias), so the function of the model stays
+//! as it is, but for rounding in f32. `X_j` is channel j in a calibration text, `W_j` column j of all weights
+//! that read it; `a` is the migration strength, 0.5 in the paper for most models. As in the authors' code
 //! (<https://github.com/mit-han-lab/smoothquant>, `smoothquant/smooth.py`) maxima of weights and the factors
 //! are 1e-5 at least. o and down read what no norm writes, and stay.
 
