@@ -187,7 +187,7 @@ impl Needs {
     }
 
     /// The same where the parameters of one piece of the model are in memory at a time, for as many windows
-    /// as are computed [together](together).
+    /// as are computed [`together`].
     pub fn by_piece(config: &Config, recipes: usize) -> Self {
         let parameters = |of: &dyn Fn(&str) -> bool| -> usize {
             let layout = config.layout();
