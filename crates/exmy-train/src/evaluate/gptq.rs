@@ -14,11 +14,11 @@
 use crate::nn::parameters::Layout;
 use crate::nn::site::{Operand, Product, Site};
 use crate::recipe::{Observer, Rounded};
-use exmy::block::{Axis, Shape};
+use exmy::block::{Axis, BlockFormat, BlockTensor, Shape};
 use exmy::error::{Error, Result};
 use exmy::parallel;
-use exmy::slice::Converter;
-use exmy::{BlockFormat, BlockTensor, Rounding, Rules, View};
+use exmy::round::{Rounding, Rules};
+use exmy::slice::{Converter, View};
 use std::collections::BTreeMap;
 
 /// What is added to the diagonal, as a share of its mean.

@@ -325,6 +325,8 @@ fn evaluate(arguments: &Arguments, mut recipes: Vec<Recipe>, out: Option<&Path>)
         report::write(out, &figure.to_svg())?;
     }
     if arguments.json {
+        let inside = |row: &Row<'_>| arguments.layers.then(|| layers::json(row.layers));
+        let json = |row: &Row<'_>| row.json(bytes, inside(row));
         return show::json(&json!({
             "model": printable_path(&arguments.model),
             "data": printable_path(&arguments.data),
@@ -337,7 +339,7 @@ fn evaluate(arguments: &Arguments, mut recipes: Vec<Recipe>, out: Option<&Path>)
             "stride": windows.stride,
             "blocks": blocks.len(),
             "bytes": bytes,
-            "recipes": rows.iter().map(|row| row.json(bytes, arguments.layers)).collect::<Vec<_>>(),
+            "recipes": rows.iter().map(json).collect::<Vec<_>>(),
         }))
         .map(|()| 0);
     }

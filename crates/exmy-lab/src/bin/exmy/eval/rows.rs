@@ -1,6 +1,5 @@
 //! What recipes were found to cost, as a table and as JSON.
 
-use super::layers;
 use exmy_lab::amounts::thousands;
 use exmy_lab::table::aligned;
 use exmy_train::evaluate::layers::Layers;
@@ -45,7 +44,11 @@ impl<'a> Row<'a> {
         self.loss.mean * self.tokens as f64 / bytes as f64 / core::f64::consts::LN_2
     }
 
-    pub(super) fn json(&self, bytes: usize, watched: bool) -> serde_json::Value {
+    pub(super) fn json(
+        &self,
+        bytes: usize,
+        inside: Option<serde_json::Value>,
+    ) -> serde_json::Value {
         let mut value = json!({
             "recipe": self.recipe.to_string(),
             "tokens": self.tokens,
@@ -63,9 +66,9 @@ impl<'a> Row<'a> {
         if let Some(part) = self.part {
             value["part"] = part.into();
         }
-        if watched {
+        if let Some(inside) = inside {
             value["drift"] = self.layers.drifts().collect();
-            value["layers"] = layers::json(self.layers);
+            value["layers"] = inside;
         }
         value
     }
