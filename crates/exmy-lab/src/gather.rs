@@ -1,6 +1,5 @@
 //! Run folders wherever they lie: below an output folder, a sweep, a study, or named one by one.
 
-use crate::inventory::recent_loss;
 use crate::keys::{comparable, repeats};
 use crate::runner::{Entry, Manifest, find_run};
 use crate::store::probes_cut_short;
@@ -218,6 +217,15 @@ impl RecordedRun {
         let lines = lines.iter().filter(|line| line.probe == probe);
         Ok(lines.filter_map(|line| Some((line.step as f64, value(line)?))).collect())
     }
+}
+
+/// Training losses are averaged over so many of the last steps while there is no result.
+pub const AVERAGED: usize = 20;
+
+/// The mean training loss of the last steps of some lines.
+fn recent_loss(lines: &[Metrics]) -> Option<f64> {
+    let losses: Vec<f64> = lines.iter().rev().filter_map(|l| l.loss).take(AVERAGED).collect();
+    (!losses.is_empty()).then(|| losses.iter().sum::<f64>() / losses.len() as f64)
 }
 
 /// Training and validation loss by a result, else by the last of some lines.

@@ -6,15 +6,12 @@
 use crate::gather::{damage, first_line, losses, run_folders, states_of};
 use exmy::error::{Error, Result};
 use exmy::shown::printable_path;
-use exmy_train::train::record::{Metrics, last_metrics};
+use exmy_train::train::record::last_metrics;
 use exmy_train::train::run::{Folder, Summary};
 use serde::Serialize;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
-
-/// Training losses are averaged over so many of the last steps while there is no result.
-pub const AVERAGED: usize = 20;
 
 /// One run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -35,7 +32,7 @@ pub struct Listed {
     pub step: u64,
     /// Steps it is to do.
     pub steps: u64,
-    /// Mean training loss at its end: of the result, or of the last [`AVERAGED`] steps.
+    /// Mean training loss at its end: of the result, or of the last [`AVERAGED`](crate::gather::AVERAGED) steps.
     pub loss: Option<f64>,
     /// The last validation loss, where it is the result or stands in the end that was read.
     pub val_loss: Option<f64>,
@@ -45,12 +42,6 @@ pub struct Listed {
     pub modified: Option<u64>,
     /// What is wrong with its records: a file was lost, cut or edited.
     pub damage: Option<String>,
-}
-
-/// The mean training loss of the last steps of some lines.
-pub fn recent_loss(lines: &[Metrics]) -> Option<f64> {
-    let losses: Vec<f64> = lines.iter().rev().filter_map(|l| l.loss).take(AVERAGED).collect();
-    (!losses.is_empty()).then(|| losses.iter().sum::<f64>() / losses.len() as f64)
 }
 
 /// When a run last recorded something.

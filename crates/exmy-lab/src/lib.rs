@@ -41,7 +41,8 @@ pub mod gather;
 #[doc(hidden)]
 pub mod grid;
 pub mod inventory;
-mod keys;
+#[doc(hidden)]
+pub mod keys;
 pub mod landscape;
 pub mod left;
 #[doc(hidden)]

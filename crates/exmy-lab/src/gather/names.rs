@@ -4,8 +4,7 @@
 //! The name is the recipe, and of the rest what differs: the rate, then up to three keys of the
 //! configuration, else the folder above. Where even that is the same, runs are called by their paths.
 
-use crate::keys::{keys, repeats};
-use crate::overview::unlike::different;
+use crate::keys::{different, keys, repeats};
 use crate::runner::{Run, differ};
 use exmy::safetensors::whole;
 use exmy::shown::printable_path;

@@ -1,4 +1,5 @@
-use exmy_lab::overview::unlike::{different, said};
+use exmy_lab::keys::different;
+use exmy_lab::overview::unlike::said;
 use exmy_train::train::config::Config;
 use exmy_train::train::preset::preset;
 
