@@ -9,10 +9,10 @@
 //!
 //! Of the losses and gradient norms every tenth step is kept, and every step within 200 of a divergence, in
 //! six digits. A kept value is the mean of the steps since the one kept before, so that averages of thinned
-//! curves are nearly those of whole ones, spikes in between included. What tables and verdicts need of all steps
-//! ([`Judgement`]) is computed before and kept too, as is the run's summary. So verdicts and tables are those of
-//! the whole records, byte for byte, and pictures of curves have fewer points.
-//! [`thin`](crate::thin) makes sure of the former.
+//! curves are nearly those of whole ones, spikes in between included. What tables and verdicts need of all
+//! steps ([`Judgement`]) is computed before and kept too, as is the run's summary. So verdicts and tables are
+//! those of the whole records, byte for byte, and pictures of curves have fewer points. [`thin`](crate::thin)
+//! makes sure of the former.
 //!
 //! Probes, weights and checkpoints are not kept, nor is a run's configuration: its name is the hash of that,
 //! and the study's own table says what it is. One thread compresses, so the file is the same bytes
@@ -81,8 +81,8 @@ pub struct Curves {
     /// Where they were read, for messages.
     path: PathBuf,
     runs: BTreeMap<String, Record>,
-    /// Their names in the order in which the figures ask for them. What branches off stands behind its parent,
-    /// whose beginning it shares.
+    /// Their names in the order in which the figures ask for them. What branches off stands behind its
+    /// parent, whose beginning it shares.
     order: Vec<String>,
 }
 

@@ -32,7 +32,8 @@ pub struct Listed {
     pub step: u64,
     /// Steps it is to do.
     pub steps: u64,
-    /// Mean training loss at its end: of the result, or of the last [`AVERAGED`](crate::gather::AVERAGED) steps.
+    /// Mean training loss at its end: of the result, or of the last [`AVERAGED`](crate::gather::AVERAGED)
+    /// steps.
     pub loss: Option<f64>,
     /// The last validation loss, where it is the result or stands in the end that was read.
     pub val_loss: Option<f64>,

@@ -1,4 +1,5 @@
-//! [`Curves`] of the runs of some figures: they are thinned, and each figure is drawn again from what is kept.
+//! [`Curves`] of the runs of some figures: they are thinned, and each figure is drawn again from what is
+//! kept.
 
 use crate::curves::{Curves, Record};
 use crate::finding::{Figure, Findings, Paper, Part};
