@@ -71,12 +71,12 @@ fn long_tests_are_run_by_ci() {
         let long = match path.file_name().is_some_and(|name| name == "long.rs") {
             true => before,
             false => {
-                assert_eq!(ignored(before), 0, "{}: not in a module `long`", path.display());
+                assert_eq!(ignored(before), 0, "{path:?}: not in a module `long`");
                 long
             }
         };
-        assert_eq!(ignored(long), long.matches(LONG).count(), "{}", path.display());
-        assert_eq!(ignored(long), long.matches("#[test]").count(), "{}", path.display());
+        assert_eq!(ignored(long), long.matches(LONG).count(), "{path:?}");
+        assert_eq!(ignored(long), long.matches("#[test]").count(), "{path:?}");
         seen += ignored(long);
     }
     assert!(seen > 5, "{seen} long tests");
