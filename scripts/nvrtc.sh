@@ -2,7 +2,7 @@
 # Fetches NVRTC, the compiler of the kernels, from PyPI into target/nvrtc, and prints the path of its library.
 # It needs no GPU. With it the tests of exmy-cuda compile every kernel:
 #
-#     EXMY_NVRTC=$(scripts/nvrtc.sh) cargo test -p exmy-cuda
+#     EXMY_NVRTC=$(scripts/nvrtc.sh) cargo test -p exmy-cuda -- --ignored long::
 set -euo pipefail
 cd "$(dirname "$0")/.."
 command -v python3 > /dev/null || { echo "nvrtc.sh needs python3 with pip" >&2; exit 1; }
