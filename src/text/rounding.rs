@@ -3,13 +3,13 @@
 //! Modes: `rne rna rnz rtz rup rdn raz odd`, and `srN`, `srNb`, `srNc` for stochastic rounding with
 //! N bits (`srNa` reads as `srN`). Policies: `sat-none sat-finite sat-propagate to-nan to-inf onnx`.
 //! Profiles: [`Profile::ALL`] by their names; `flush-none flush-input flush-candidates
-//! flush-output`; tininess `after before`.
+//! flush-output`; tininess `after before`; subnormal operands `exact zero positive-zero away`.
 
 use core::fmt;
 use core::str::FromStr;
 
 use super::{Short, UnknownName};
-use crate::round::{Flush, Overflow, Profile, Rounding, StochasticVariant, Tininess};
+use crate::round::{Flush, Operands, Overflow, Profile, Rounding, StochasticVariant, Tininess};
 
 const MODES: [(&str, Rounding); 8] = [
     ("rne", Rounding::TiesToEven),
@@ -59,6 +59,13 @@ const FLUSHES: [(&str, Flush); 4] = [
 
 const TININESS: [(&str, Tininess); 2] = [("after", Tininess::After), ("before", Tininess::Before)];
 
+const OPERANDS: [(&str, Operands); 4] = [
+    ("exact", Operands::Exact),
+    ("zero", Operands::Zero),
+    ("positive-zero", Operands::PositiveZero),
+    ("away", Operands::Away),
+];
+
 /// `Display` and `FromStr` from a table of names.
 macro_rules! names {
     ($type:ident, $table:ident, $what:literal, $forms:literal) => {
@@ -97,6 +104,7 @@ names!(
      cuda-tf32-rna, torch, torch-nosat, onnx, onnx-nosat, microxcaling, x86, riscv"
 );
 names!(Flush, FLUSHES, "flush policy", "flush-none, flush-input, flush-candidates, flush-output");
+names!(Operands, OPERANDS, "reading of subnormal operands", "exact, zero, positive-zero, away");
 names!(Tininess, TININESS, "notion of tininess", "after, before");
 
 impl fmt::Display for Rounding {
@@ -186,6 +194,9 @@ mod tests {
         }
         for (name, flush) in FLUSHES {
             assert_eq!((flush.to_string().as_str(), name.parse()), (name, Ok(flush)));
+        }
+        for (name, operands) in OPERANDS {
+            assert_eq!((operands.to_string().as_str(), name.parse()), (name, Ok(operands)));
         }
         for (name, tininess) in TININESS {
             assert_eq!((tininess.to_string().as_str(), name.parse()), (name, Ok(tininess)));

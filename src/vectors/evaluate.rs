@@ -8,7 +8,7 @@ use super::operation::Operation;
 use crate::error::Error;
 use crate::math::elementary::Unsupported;
 use crate::math::{Context, IntInvalid, Operand};
-use crate::round::{Flags, Overflow, Profile, Rounded, Rounding, Rules, Tininess};
+use crate::round::{Flags, Flush, Operands, Overflow, Profile, Rounded, Rounding, Rules, Tininess};
 
 /// What a name leaves open. `None` is what the profile says.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -19,6 +19,10 @@ pub struct Settings {
     pub overflow: Option<Overflow>,
     /// When underflow is detected.
     pub tininess: Option<Tininess>,
+    /// What becomes of results below the smallest normal value.
+    pub flush: Option<Flush>,
+    /// How subnormal operands are read.
+    pub operands: Option<Operands>,
     /// Whether rounding to an integer raises inexact.
     pub exact: bool,
     /// What an invalid conversion to an integer returns.
@@ -35,9 +39,34 @@ impl Default for Settings {
             rounding: None,
             overflow: None,
             tininess: None,
+            flush: None,
+            operands: None,
             exact: false,
             int_invalid: IntInvalid::X86,
             profile: Profile::Ieee,
+        }
+    }
+}
+
+impl Settings {
+    /// The rules of a profile with what is set in place of theirs.
+    ///
+    /// ```
+    /// use exmy::round::{Operands, Rounding, Rules};
+    /// use exmy::vectors::evaluate::Settings;
+    ///
+    /// let settings = Settings { operands: Some(Operands::Zero), ..Settings::default() };
+    /// let rules = settings.rules(Rules::DEFAULT.with_rounding(Rounding::TowardZero));
+    /// assert_eq!((rules.rounding, rules.operands), (Rounding::TowardZero, Operands::Zero));
+    /// ```
+    pub fn rules(&self, rules: Rules) -> Rules {
+        Rules {
+            rounding: self.rounding.unwrap_or(rules.rounding),
+            overflow: self.overflow.unwrap_or(rules.overflow),
+            tininess: self.tininess.unwrap_or(rules.tininess),
+            flush: self.flush.unwrap_or(rules.flush),
+            operands: self.operands.unwrap_or(rules.operands),
+            ..rules
         }
     }
 }
@@ -99,13 +128,8 @@ impl TestFunction {
             (Kind::Format(to), _) | (_, Kind::Format(to)) => to,
             _ => unreachable!("a function has a format"),
         };
-        let rounding = self.rounding().or(settings.rounding).unwrap_or(rules.rounding);
-        let rules = Rules {
-            rounding,
-            overflow: settings.overflow.unwrap_or(rules.overflow),
-            tininess: settings.tininess.unwrap_or(rules.tininess),
-            ..rules
-        };
+        let rules = settings.rules(rules);
+        let rules = rules.with_rounding(self.rounding().unwrap_or(rules.rounding));
         if let (Operation::Elementary(elementary), Kind::Format(from)) =
             (self.operation(), self.operands()[0])
         {
@@ -163,6 +187,12 @@ impl Evaluator {
             // Not reached: what asks for an operand has a format there.
             _ => Operand::new(context.to, words[i] as u64),
         };
+        // What has no result of a format reads its operands here; zeros of both signs are the same to it.
+        let zero = matches!(context.rules.operands, Operands::Zero | Operands::PositiveZero);
+        let read = |i| match operand(i) {
+            Operand { format, .. } if zero && operand(i).is_subnormal() => Operand::new(format, 0),
+            operand => operand,
+        };
         let rounded = match self.function.operation() {
             O::Convert => context.convert(operand(0)),
             O::ToInteger => {
@@ -171,8 +201,7 @@ impl Evaluator {
                 };
                 let mode = context.rules.rounding;
                 let (exact, invalid) = (self.exact, self.settings.int_invalid);
-                let (word, flags) =
-                    operand(0).to_int_with(bits, signed, mode, random, exact, invalid);
+                let (word, flags) = read(0).to_int_with(bits, signed, mode, random, exact, invalid);
                 return Ok(Outcome { word, flags });
             }
             O::FromInteger => {
@@ -219,14 +248,14 @@ impl Evaluator {
                 context.apply(function, operand(0))?
             }
             O::Elementary(function) => context.apply2(function, operand(0), operand(1))?,
-            O::Eq => return compared(operand(0).compare_quiet(operand(1)), Ordering::is_eq),
-            O::Le => return compared(operand(0).compare_signaling(operand(1)), Ordering::is_le),
-            O::Lt => return compared(operand(0).compare_signaling(operand(1)), Ordering::is_lt),
+            O::Eq => return compared(read(0).compare_quiet(read(1)), Ordering::is_eq),
+            O::Le => return compared(read(0).compare_signaling(read(1)), Ordering::is_le),
+            O::Lt => return compared(read(0).compare_signaling(read(1)), Ordering::is_lt),
             O::EqSignaling => {
-                return compared(operand(0).compare_signaling(operand(1)), Ordering::is_eq);
+                return compared(read(0).compare_signaling(read(1)), Ordering::is_eq);
             }
-            O::LeQuiet => return compared(operand(0).compare_quiet(operand(1)), Ordering::is_le),
-            O::LtQuiet => return compared(operand(0).compare_quiet(operand(1)), Ordering::is_lt),
+            O::LeQuiet => return compared(read(0).compare_quiet(read(1)), Ordering::is_le),
+            O::LtQuiet => return compared(read(0).compare_quiet(read(1)), Ordering::is_lt),
             O::TotalOrder => {
                 let order = operand(0).total_cmp(operand(1), context.rules.standard);
                 return Ok(Outcome { word: order.is_le().into(), flags: Flags::NONE });

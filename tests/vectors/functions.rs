@@ -3,8 +3,8 @@
 use crate::evaluator;
 use exmy::format::Format;
 use exmy::math::{Context, Operand};
-use exmy::round::{Flags, Profile, Rounding};
-use exmy::vectors::evaluate::Settings;
+use exmy::round::{Flags, Flush, Operands, Profile, Rounding};
+use exmy::vectors::evaluate::{Evaluator, Settings};
 use exmy::vectors::function::{Kind, Operation, TestFunction};
 
 fn parse(name: &str) -> TestFunction {
@@ -234,4 +234,46 @@ fn conversions_follow_the_profile_from_their_source() {
             }
         }
     }
+}
+
+/// Every operation that computes reads subnormal operands as zeros of their sign if it is to, and makes zeros
+/// of subnormal results. What moves codes about does neither: signs, neighbours, the order of all codes.
+#[test]
+fn every_operation_reads_zeros_and_flushes() {
+    let format: Format = "e3m2ieee".parse().unwrap();
+    let (sign, normal) = (0x20, format.min_normal_code().unwrap());
+    let flushed = |code: u64| if code & (sign - 1) < normal { code & sign } else { code };
+    let zero = Settings { operands: Some(Operands::Zero), ..Settings::default() };
+    let output = Settings { flush: Some(Flush::Output), ..Settings::default() };
+    let (mut exact, mut kept) = (Vec::new(), Vec::new());
+    let names = Operation::all().map(|operation| operation.name());
+    for name in names.chain(["to_i8", "to_e3m2ieee"]) {
+        let evaluator = |settings| evaluator(&format!("e3m2ieee_{name}"), &settings);
+        let [plain, daz, ftz] = [Settings::default(), zero, output].map(evaluator);
+        let kinds = plain.function().operands();
+        let [mut reads, mut flushes] = [true; 2];
+        for words in 0..1_u64 << (6 * kinds.len()) {
+            // Of three operands a part, which has each code in each place.
+            if kinds.len() == 3 && words % 7 != 0 {
+                continue;
+            }
+            let mut operands = [words & 63, words >> 6 & 63, words >> 12 & 63];
+            let call =
+                |of: &Evaluator, codes: [u64; 3]| of.evaluate(codes.map(u128::from), 0).unwrap();
+            let result = call(&plain, operands).word as u64;
+            flushes &= match plain.function().result() {
+                Kind::Format(_) => call(&ftz, operands).word as u64 == flushed(result),
+                _ => call(&ftz, operands).word as u64 == result,
+            };
+            let read = call(&daz, operands);
+            for (code, kind) in operands.iter_mut().zip(kinds) {
+                *code = if matches!(kind, Kind::Format(_)) { flushed(*code) } else { *code };
+            }
+            reads &= read == call(&plain, operands);
+        }
+        exact.extend((!reads).then_some(name));
+        kept.extend((!flushes).then_some(name));
+    }
+    assert_eq!(exact, ["negate", "abs", "copySign", "nextUp", "nextDown", "totalOrder"]);
+    assert_eq!(kept, ["negate", "abs", "copySign", "nextUp", "nextDown"]);
 }

@@ -70,6 +70,8 @@ impl Options {
             rounding: self.round,
             overflow: self.overflow,
             tininess: self.tininess,
+            flush: None,
+            operands: None,
             exact: self.exact,
             int_invalid: match self.int_invalid {
                 Invalid::X86 => IntInvalid::X86,
