@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 use crate::sources;
 
-const CRATES: [&str; 4] = ["", "crates/exmy-train", "crates/exmy-cuda", "crates/exmy-lab"];
+const CRATES: [&str; 5] =
+    ["", "crates/exmy-train", "crates/exmy-cuda", "crates/exmy-lab", "crates/exmy-capi"];
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))

@@ -1,0 +1,204 @@
+//! The library as programs in C and C++ meet it. What needs a compiler or another tool that is not there is
+//! skipped with a line that the end of CI counts.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// Why a check cannot be made here.
+fn skipped(what: &str) {
+    use std::io::Write;
+    println!("skipped: {what}");
+    if let Some(path) = std::env::var_os("EXMY_SKIPPED")
+        && let Ok(mut file) = fs::OpenOptions::new().append(true).create(true).open(path)
+    {
+        drop(writeln!(file, "exmy-capi: skipped: {what}"));
+    }
+}
+
+/// A path inside the crate.
+fn here(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+/// The folder with the libraries: that of this test, for which they were built.
+fn built() -> PathBuf {
+    std::env::current_exe().unwrap().parent().unwrap().to_owned()
+}
+
+fn is_there(tool: &str) -> bool {
+    Command::new(tool).arg("--version").output().is_ok_and(|output| output.status.success())
+}
+
+/// What a command printed that has to end well.
+fn succeed(command: &mut Command) -> String {
+    let Output { status, stdout, stderr } = command.output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    assert!(status.success(), "{command:?}: {status}\n{}{}", text(&stdout), text(&stderr));
+    text(&stdout)
+}
+
+/// A compiler with the language it is to take.
+struct Language {
+    compiler: &'static str,
+    flags: &'static [&'static str],
+}
+
+const LANGUAGES: [Language; 2] = [
+    Language { compiler: "cc", flags: &["-std=c11", "-pedantic"] },
+    Language { compiler: "c++", flags: &["-x", "c++", "-std=c++17"] },
+];
+
+impl Language {
+    /// Compiles the program that calls every function, links it to the library in `folder` and runs it.
+    fn run(&self, folder: &Path, flags: &[&str], link: &[&str]) {
+        let program = folder.join("every");
+        let version = concat!("-DEXPECTED_VERSION=\"", env!("CARGO_PKG_VERSION"), "\"");
+        let mut command = Command::new(self.compiler);
+        command.args(self.flags).args(["-Wall", "-Wextra", "-Werror", "-g", version]).args(flags);
+        command.arg("-I").arg(here("include")).arg(here("tests/c/every.c"));
+        command.args(["-x", "none"]).args(link).arg("-o").arg(&program);
+        succeed(&mut command);
+        assert_eq!(succeed(&mut Command::new(&program)), "0 failures\n");
+    }
+}
+
+/// Runs the program in each language that is there.
+fn in_each_language(flags: &[&str], link: &[&str]) {
+    for language in LANGUAGES {
+        if is_there(language.compiler) {
+            language.run(tempfile::tempdir().unwrap().path(), flags, link);
+        } else {
+            skipped(&format!("no compiler {}", language.compiler));
+        }
+    }
+}
+
+#[test]
+fn every_function_does_what_the_header_says() {
+    let library = built().join("libexmy_capi.a");
+    in_each_language(&[], &[library.to_str().unwrap(), "-lpthread", "-ldl", "-lm"]);
+}
+
+#[test]
+fn every_function_stays_inside_its_memory() {
+    let flags = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
+    let folder = tempfile::tempdir().unwrap();
+    let (source, program) = (folder.path().join("main.c"), folder.path().join("main"));
+    fs::write(&source, "int main(void) { return 0; }\n").unwrap();
+    let mut compiled = Command::new("cc");
+    compiled.args(flags).arg(&source).arg("-o").arg(&program);
+    let fine = |command: &mut Command| command.output().is_ok_and(|out| out.status.success());
+    if !fine(&mut compiled) || !fine(&mut Command::new(&program)) {
+        return skipped("no compiler cc with sanitizers of addresses and undefined behaviour");
+    }
+    let library = built().join("libexmy_capi.a");
+    in_each_language(&flags, &[library.to_str().unwrap(), "-lpthread", "-ldl", "-lm"]);
+}
+
+#[test]
+fn an_installed_library_is_found() {
+    if !is_there("pkg-config") || !is_there("bash") || !cfg!(target_os = "linux") {
+        return skipped("no pkg-config");
+    }
+    let prefix = tempfile::tempdir().unwrap();
+    let script = here("../../scripts/install-capi.sh");
+    succeed(Command::new("bash").arg(script).arg(prefix.path()).arg(built()));
+    let ask = |questions: &[&str]| {
+        let mut asked = Command::new("pkg-config");
+        asked.env("PKG_CONFIG_PATH", prefix.path().join("lib/pkgconfig"));
+        succeed(asked.args(questions).arg("exmy"))
+    };
+    assert_eq!(ask(&["--modversion"]).trim_end(), env!("CARGO_PKG_VERSION"));
+    let flags = ask(&["--cflags", "--libs"]);
+    let lib = prefix.path().join("lib");
+    let rpath = format!("-Wl,-rpath,{}", lib.to_str().unwrap());
+    let mut link: Vec<&str> = flags.split_whitespace().collect();
+    link.extend([rpath.as_str(), "-lm"]);
+    in_each_language(&[], &link);
+}
+
+/// The ten lines with which the page begins, but for what builds the library.
+#[test]
+fn the_first_lines_of_the_page_work() {
+    if !is_there("cc") || !is_there("bash") {
+        return skipped("no compiler cc");
+    }
+    let page = fs::read_to_string(here("../../docs/c.md")).unwrap();
+    let block = page.split("```sh\n").nth(1).and_then(|rest| rest.split("```\n").next()).unwrap();
+    let result = page.split("```text\n").nth(1).and_then(|rest| rest.split("```\n").next());
+    let (build, rest) = block.split_once('\n').unwrap();
+    assert_eq!(build, "cargo build --release -p exmy-capi");
+    let paths = ["crates/exmy-capi/include", "target/release"];
+    assert!(paths.iter().all(|path| rest.contains(path)), "{rest}");
+    let include = here("include");
+    let script = rest.replace(paths[0], include.to_str().unwrap());
+    let script = script.replace(paths[1], built().to_str().unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    let printed = succeed(Command::new("bash").args(["-ec", &script]).current_dir(folder.path()));
+    assert_eq!(Some(printed.as_str()), result);
+}
+
+/// Words that begin as the exported functions do and stand before an opening parenthesis.
+fn functions(text: &str) -> BTreeSet<String> {
+    let name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let calls = text.match_indices("exmy_").filter_map(|(at, _)| {
+        let end = text[at..].find(|c: char| !name(c)).map_or(text.len(), |length| at + length);
+        let whole = !text[..at].ends_with(name) && text[end..].starts_with('(');
+        whole.then(|| text[at..end].to_owned())
+    });
+    calls.collect()
+}
+
+#[test]
+fn the_header_has_every_function_and_the_program_calls_it() {
+    let header = fs::read_to_string(here("include/exmy.h")).unwrap();
+    let code: String = header
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("//"))
+        .flat_map(|line| [line, "\n"])
+        .collect();
+    let declared = functions(&code);
+    let program = functions(&fs::read_to_string(here("tests/c/every.c")).unwrap());
+    assert!(declared.len() > 30, "{declared:?}");
+    assert!(declared.is_subset(&program), "{:?}", declared.difference(&program));
+    let mut exported = BTreeSet::new();
+    for file in fs::read_dir(here("src")).unwrap() {
+        let text = fs::read_to_string(file.unwrap().path()).unwrap();
+        for part in text.split("#[unsafe(no_mangle)]").skip(1) {
+            let name = part.split_once("fn ").unwrap().1.split('(').next().unwrap();
+            exported.insert(name.to_owned());
+        }
+    }
+    assert_eq!(declared, exported);
+    if !is_there("nm") || !cfg!(target_os = "linux") {
+        return skipped("no nm for the symbols of the shared library");
+    }
+    let library = built().join("libexmy_capi.so");
+    let symbols = succeed(Command::new("nm").args(["-D", "--defined-only"]).arg(library));
+    let symbols = symbols.lines().filter_map(|line| line.split(' ').nth(2));
+    let symbols = symbols.filter(|name| name.starts_with("exmy_")).map(str::to_owned);
+    assert_eq!(symbols.collect::<BTreeSet<_>>(), declared);
+}
+
+/// The version of cbindgen that made the header, whose words differ between versions.
+const CBINDGEN: &str = "cbindgen 0.29";
+
+#[test]
+fn the_header_is_the_one_that_cbindgen_makes() {
+    let tool = std::env::var("EXMY_CBINDGEN").unwrap_or("cbindgen".into());
+    let version = Command::new(&tool).arg("--version").output();
+    let version = version.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+    if !version.is_ok_and(|version| version.starts_with(CBINDGEN)) {
+        return skipped(&format!("no {CBINDGEN} (EXMY_CBINDGEN names one)"));
+    }
+    let mut command = Command::new(tool);
+    command.args(["--config", "cbindgen.toml", "."]).current_dir(here(""));
+    let made = succeed(&mut command);
+    let path = here("include/exmy.h");
+    if std::env::var_os("EXMY_WRITE_DOCS").is_some() {
+        fs::write(&path, &made).unwrap();
+    }
+    assert_eq!(made, fs::read_to_string(path).unwrap(), "EXMY_WRITE_DOCS=1 writes it");
+}
