@@ -106,7 +106,7 @@ modules! {
         transposed_wide transposed_small softmax_256 softmax_1024 softmax_any softmax_backward_256
         softmax_backward_1024 softmax_backward_any split_scores split_softmax split_softmax_backward;
     /// What recipes do to tensors apart from block formats.
-    RECIPES = "layers/recipes.cu": mask cast_rows scale_rows finite_amax amax_rows clip take_columns
+    RECIPES = "layers/recipes.cu": mask times cast_rows scale_rows finite_amax amax_rows clip take_columns
         add_to_columns column_sums;
     /// Gated linear attention.
     GLA = "layers/gla.cu": gla gla_backward;

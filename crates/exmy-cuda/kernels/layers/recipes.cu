@@ -12,6 +12,12 @@ KERNEL(256) mask(float* x, u64 count, u32 keep) {
 }
 EXPORT(mask)
 
+KERNEL(256) times(float* x, u64 count, float factor) {
+    auto product = [&](u64 i) { return x[i] * factor; };
+    each_of<4, u64>(thread_index(), count, thread_count(), product, [&](u64 i, float v) { x[i] = v; });
+}
+EXPORT(times)
+
 // Rounds to a format, in place; a warp has a row, a thread four neighbours of it at a time.
 KERNEL(256) cast_rows(float* x, u64 stride, u64 rows, u32 cols, PARAMETERS(Rounder) rounder) {
     bool vector = ((u64)x | stride * 4) % 16 == 0;

@@ -256,6 +256,14 @@ impl Quantize for Cuda {
         }
     }
 
+    fn times(&self, factor: f32, x: SliceMut<'_, Self>) {
+        if !x.is_empty() {
+            self.start(&RECIPES, "times", Grid::cover(x.len().div_ceil(4), 256), |launch| {
+                launch.slice(x.read()).value(x.len() as u64).value(factor)
+            });
+        }
+    }
+
     fn cast(&self, (format, rules): (Format, Rules), x: MatrixMut<'_, Self>) {
         let (rows, cols, stride) = (x.rows(), x.cols(), x.stride());
         let x = x.into_data();

@@ -76,6 +76,9 @@ pub trait Quantize: Device<Real = f32> {
     /// Rounds to bfloat16, to nearest even, and clears all but the first `bits` mantissa bits; NaN stays.
     fn mask(&self, bits: u8, x: SliceMut<'_, Self>);
 
+    /// Multiplies by a number, in place; each product is rounded to nearest even.
+    fn times(&self, factor: f32, x: SliceMut<'_, Self>);
+
     /// Rounds to a format, in place, by rules that are not stochastic.
     fn cast(&self, to: (Format, Rules), x: MatrixMut<'_, Self>);
 

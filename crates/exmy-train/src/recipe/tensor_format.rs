@@ -9,6 +9,8 @@
 //! * `clip-e7m7`, `clip-e7m7>>e8m3@rtz`: a [clipped range](super::clip), then a quantizer;
 //! * `mask0`: bfloat16 with so many mantissa bits (0 to 7), the others cleared, NaN kept;
 //! * `zero`: nothing but zeros, for gradients that are dropped;
+//! * `times1.0877`, `times1.0877>>bf16`: every number times a factor, rounded to f32, then a quantizer: a
+//!   product whose operands lose a known share of their magnitude gets it back;
 //! * `@across`: blocks run across the axis that the product sums along, not along it. For a weight in
 //!   `grad_input` that is the axis of the forward product, so that both see the same numbers;
 //! * `@joined`: members of a group that a product sums over, as `grad_input` does, are one tensor, up before
@@ -39,6 +41,44 @@ pub enum Prior {
     Mask(u8),
     /// It becomes zero: a gradient that is dropped.
     Zero,
+    /// It is multiplied by a number, in f32.
+    Times(Factor),
+}
+
+/// A positive, finite f32.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Factor(u32);
+
+impl Factor {
+    /// `value`, if it is positive and finite.
+    pub fn new(value: f32) -> Option<Self> {
+        (value > 0.0 && value.is_finite()).then_some(Self(value.to_bits()))
+    }
+
+    /// The number.
+    pub const fn value(self) -> f32 {
+        f32::from_bits(self.0)
+    }
+}
+
+impl FromStr for Factor {
+    type Err = ParseTensorFormatError;
+
+    /// `times1.0877`.
+    fn from_str(text: &str) -> Result<Self, ParseTensorFormatError> {
+        let digits = text.strip_prefix("times").unwrap_or_default();
+        digits.parse().ok().and_then(Self::new).ok_or_else(|| {
+            ParseTensorFormatError(format!(
+                "{text:?}: after times stands a positive number, as in times1.0877"
+            ))
+        })
+    }
+}
+
+impl fmt::Display for Factor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "times{}", self.value())
+    }
 }
 
 /// The numbers of a tensor; see the [module](self).
@@ -121,7 +161,7 @@ impl TensorFormat {
     pub fn format(&self) -> String {
         match (self.quantizer.target, self.prior) {
             (_, Some(Prior::Zero)) => "zero".into(),
-            (Target::None, None) => match self.quantizer.before {
+            (Target::None, None | Some(Prior::Times(_))) => match self.quantizer.before {
                 Some(cast) => cast.format.to_string(),
                 None => "f32".into(),
             },
@@ -150,7 +190,9 @@ impl TensorFormat {
             }
             (Target::None, Some(Prior::Mask(bits))) => 9 + u32::from(bits),
             (Target::None, Some(Prior::Quantizer(first))) => Self::of(first).bits(),
-            (Target::None, None) => self.quantizer.before.map_or(32, |cast| cast.format.bits()),
+            (Target::None, None | Some(Prior::Times(_))) => {
+                self.quantizer.before.map_or(32, |cast| cast.format.bits())
+            }
             _ => 32,
         }
     }
@@ -188,6 +230,8 @@ impl fmt::Display for TensorFormat {
             (Some(Prior::Mask(bits)), _) => write!(f, "mask{bits}")?,
             (Some(Prior::Zero), _) => f.write_str("zero")?,
             (Some(Prior::Quantizer(first)), _) => write!(f, "{first}>>{}", self.quantizer)?,
+            (Some(Prior::Times(factor)), true) => write!(f, "{factor}")?,
+            (Some(Prior::Times(factor)), false) => write!(f, "{factor}>>{}", self.quantizer)?,
             (None, true) => f.write_str("f32")?,
             (None, false) => write!(f, "{}", self.quantizer)?,
         }
@@ -264,6 +308,10 @@ impl FromStr for TensorFormat {
                     .map_err(|e: exmy::text::UnknownName| ParseTensorFormatError(e.to_string()))?;
                 (numbers.prior, numbers.quantizer) = (Some(Prior::Clip(clip)), quantizer(last)?);
             }
+            Some((first, last)) if first.starts_with("times") => {
+                let factor = Prior::Times(first.parse()?);
+                (numbers.prior, numbers.quantizer) = (Some(factor), quantizer(last)?);
+            }
             Some((first, last)) => {
                 let first = Prior::Quantizer(quantizer(first)?);
                 (numbers.prior, numbers.quantizer) = (Some(first), quantizer(last)?);
@@ -276,6 +324,9 @@ impl FromStr for TensorFormat {
             }
             None if matches!(rest.as_bytes(), [b'm', b'a', b's', b'k', b'0'..=b'7']) => {
                 numbers.prior = Some(Prior::Mask(rest.as_bytes()[4] - b'0'));
+            }
+            None if rest.starts_with("times") => {
+                numbers.prior = Some(Prior::Times(rest.parse()?));
             }
             None if rest == "zero" => numbers.prior = Some(Prior::Zero),
             None => numbers.quantizer = quantizer(&rest)?,

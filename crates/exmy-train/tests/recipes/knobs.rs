@@ -75,6 +75,25 @@ fn members_are_summed_each_in_its_way() {
     assert_eq!(products("mxfp8-e4m3+sums=fma:bf16+sums=f32", None)[0], plain);
 }
 
+/// A factor on a result: a half is exact, another one is rounded to f32 once and then to bfloat16.
+#[test]
+fn results_are_multiplied() {
+    let plain = products("e8m3@rtz", None);
+    let half = "times0.5";
+    let halved = products(
+        &format!(
+            "e8m3@rtz+forward:output={half}+grad_input:output={half}+grad_weight:output={half}"
+        ),
+        None,
+    );
+    for (plain, halved) in plain.iter().zip(&halved) {
+        assert_eq!(*halved, plain.iter().map(|x| x / 2.0).collect::<Vec<_>>());
+    }
+    let [more, ..] = products("e8m3@rtz+forward:output=times1.0877>>bf16", None);
+    let expected = plain[0].iter().map(|x| bf16((f64::from(*x) * f64::from(1.0877_f32)) as f32));
+    assert_eq!(more, expected.collect::<Vec<_>>());
+}
+
 /// A mask that leaves no mantissa: powers of two, in all six places.
 #[test]
 fn masks_without_mantissa() {

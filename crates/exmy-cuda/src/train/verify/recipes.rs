@@ -113,6 +113,9 @@ impl<D: Quantize> Trial<'_, D> {
             device.mask(bits, x.all_mut());
             self.keep(format!("mask of {bits} bits"), &x);
         }
+        let mut x = self.draw(n);
+        device.times(1.0877, x.all_mut());
+        self.keep("times 1.0877", &x);
         for text in ["clip-e7m7", "clip-e4m3-subnormal", "clip-e5m7-clamp-inf", "clip-e4m3-pow2"] {
             let clip: Clip = text.parse().expect("a clipped range");
             let mut x = self.draw(n);

@@ -59,7 +59,7 @@ pub const FAMILIES: [(&str, &str, &str); 7] = [
     ),
 ];
 
-/// Recipes of all kinds: formats, block formats, stochastic rounding, masks, rounded steps, windows,
+/// Recipes of all kinds: formats, block formats, stochastic rounding, masks, factors, rounded steps, windows,
 /// rotations and hot channels.
 pub const RECIPES: [&str; 12] = [
     "f32",
@@ -69,7 +69,7 @@ pub const RECIPES: [&str; 12] = [
     "mxfp8-mix",
     "mxfp4",
     "nvfp4",
-    "bitred-e8m3",
+    "bitred-e8m3+input=bf16>e8m4@odd+output=times1.0877>>bf16",
     "mxpaper-e4m3",
     "msamp-o1",
     "nv-nvfp4",

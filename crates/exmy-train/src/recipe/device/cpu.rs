@@ -74,6 +74,10 @@ impl Quantize for Cpu {
         mask::apply(bits, x.numbers());
     }
 
+    fn times(&self, factor: f32, x: SliceMut<'_, Self>) {
+        x.numbers().iter_mut().for_each(|x| *x *= factor);
+    }
+
     fn cast(&self, (format, rules): (Format, Rules), x: MatrixMut<'_, Self>) {
         let converter = Converter::new(format, rules);
         let (rows, cols, stride) = (x.rows(), x.cols(), x.stride());

@@ -75,6 +75,9 @@ pub(super) fn image<D: Quantize>(
             match prior {
                 Prior::Clip(clip) => device.clip(clip, scratch.first_mut(rows * cols)),
                 Prior::Mask(bits) => device.mask(bits, scratch.first_mut(rows * cols)),
+                Prior::Times(factor) => {
+                    device.times(factor.value(), scratch.first_mut(rows * cols));
+                }
                 Prior::Quantizer(_) | Prior::Zero => {}
             }
             Matrix::new(scratch.first(rows * cols), rows, cols)

@@ -17,6 +17,8 @@ fn every_text_reads_back() {
         "clip-e7m7-outer>>e8m3@rtz",
         "zero",
         "mask0",
+        "times1.0877",
+        "times0.5>>bf16",
         "mxfp8-e4m3@microxcaling@by-position",
     ] {
         let numbers: TensorFormat = text.parse().unwrap();
@@ -34,6 +36,8 @@ fn names_of_the_numbers_alone() {
     assert_eq!(format("bf16@rna>mxfp8-e4m3@rceil@microxcaling"), "mxfp8-e4m3");
     assert_eq!((format("f32").as_str(), format("clip-e7m7").as_str()), ("f32", "e7m7"));
     assert_eq!("clip-e7m7".parse::<TensorFormat>().unwrap().bits(), 15);
+    assert_eq!((format("times3").as_str(), format("times3>>e5m2").as_str()), ("f32", "e5m2"));
+    assert_eq!("times3".parse::<TensorFormat>().unwrap().bits(), 32);
 }
 
 #[test]
@@ -46,4 +50,8 @@ fn what_does_not_go_together_is_refused() {
     assert!(message("e8m0").contains("no negative numbers"));
     assert!(message("rht16>bf16>>mxfp4").contains("rotate"));
     assert!(message("mxpf4").contains("mxfp4"));
+    for text in ["times", "times0", "times-1", "timesinf", "timesnan", "times1e40>>bf16", "times 2"]
+    {
+        assert!(message(text).contains("positive number"), "{text}");
+    }
 }
