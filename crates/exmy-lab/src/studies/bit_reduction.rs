@@ -1,6 +1,7 @@
 //! "To FP8 and Back Again: Quantifying Reduced Precision Effects on LLM Training Stability" (Lee et al.,
 //! arXiv 2405.18710): mantissa bits are cut off the operands of products until training breaks.
 
+pub mod deeper;
 pub mod forecast;
 pub mod lead;
 pub mod margins;
@@ -14,6 +15,7 @@ use crate::finding::Paper;
 use crate::grid::{Axis, Grid, Level, Set, level, model, number, rate, recipe, with};
 use crate::measure::Metric;
 use crate::view::{Show, View, by_point, column, column_of, curves};
+use deeper::{DEEPER, FASTER};
 use variations::{EXPONENT, NOISE, RATES, REMEDIES, ROUNDINGS};
 
 /// The study.
@@ -26,10 +28,11 @@ pub(crate) const PAPER: Paper = Paper {
             models that two cores finish in minutes. Small models are more stable than large ones, so \
             learning rates are stressed and fewer bits are tried than in the paper. Runs of one seed \
             share initial weights and batches in every precision. What to look at first: how much of the \
-            damage is the bias of truncation, which rounding to nearest does not have (BR-4, BR-13, BR-14).",
+            damage is the bias of truncation, which rounding to nearest does not have (BR-4, BR-13 to \
+            BR-15).",
     figures: &[
         &SEEDS, &SURFACE, &FORMATS, &MASKS, &MSAMP, &BITS, &LARGE, &SPIKES, &FORECAST, &NOISE,
-        &EXPONENT, &RATES, &REMEDIES, &ROUNDINGS,
+        &EXPONENT, &RATES, &REMEDIES, &ROUNDINGS, &DEEPER, &FASTER,
     ],
 };
 
@@ -328,5 +331,7 @@ static FORECAST: Figure = Figure {
 };
 
 /// Those that are judged by a claim.
-pub static CLAIMED: [&Figure; 10] =
-    [&SEEDS, &MSAMP, &BITS, &LARGE, &SPIKES, &NOISE, &EXPONENT, &RATES, &REMEDIES, &ROUNDINGS];
+pub static CLAIMED: [&Figure; 11] = [
+    &SEEDS, &MSAMP, &BITS, &LARGE, &SPIKES, &NOISE, &EXPONENT, &RATES, &REMEDIES, &ROUNDINGS,
+    &DEEPER,
+];

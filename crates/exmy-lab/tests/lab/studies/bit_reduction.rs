@@ -1,3 +1,4 @@
+mod deeper;
 mod forecast;
 mod lead;
 mod margins;
