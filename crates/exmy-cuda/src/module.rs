@@ -99,12 +99,13 @@ modules! {
     /// Sums over rows, tokens or elements.
     SUMS = "layers/sums.cu": bias_backward embed_backward positions_backward mean square_sums
         root_of_sums;
-    /// Losses of rows.
-    LOSS = "layers/loss.cu": cross_entropy squared_error divergence divergence_backward;
+    /// Losses of rows, and where rows are largest.
+    LOSS = "layers/loss.cu": cross_entropy squared_error divergence divergence_backward likeliest;
     /// Causal softmax attention.
     ATTENTION = "layers/attention.cu": scores_wide scores_small lower_wide lower_small
         transposed_wide transposed_small softmax_256 softmax_1024 softmax_any softmax_backward_256
-        softmax_backward_1024 softmax_backward_any split_scores split_softmax split_softmax_backward;
+        softmax_backward_1024 softmax_backward_any cached_scores cached_softmax cached_values split_scores
+        split_softmax split_softmax_backward;
     /// What recipes do to tensors apart from block formats.
     RECIPES = "layers/recipes.cu": mask times cast_rows scale_rows finite_amax amax_rows clip take_columns
         add_to_columns column_sums;

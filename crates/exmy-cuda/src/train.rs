@@ -30,7 +30,8 @@ use crate::module::{
     RECIPES, SUMS,
 };
 use crate::{Buffer, Device, Error, Result};
-use exmy_train::nn::decoder::Mixer;
+use exmy_train::nn::decoder::{self, Mixer};
+use exmy_train::recipe::Recipe;
 use exmy_train::train::config::Config;
 
 /// One stream of a GPU, and what went wrong on it. A clone is the same stream.
@@ -66,15 +67,25 @@ impl Cuda {
     /// # Errors
     /// [`Error::NoCompiler`], [`Error::Compile`], or if the device fails.
     pub fn ready(&self, config: &Config) -> Result<()> {
+        self.ready_for(config.model.decoder(), std::slice::from_ref(&config.recipe))
+    }
+
+    /// The same for a model under some recipes.
+    ///
+    /// # Errors
+    /// As [`ready`](Self::ready).
+    pub fn ready_for(&self, decoder: Option<&decoder::Config>, recipes: &[Recipe]) -> Result<()> {
         let mut modules = vec![&ELEMENTWISE, &NORMS, &SUMS, &LOSS, &F32, &MOVE];
-        if let Some(model) = config.model.decoder() {
+        if let Some(model) = decoder {
             let mixers = || (0..model.layers).map(|layer| model.mixer.of(layer));
             modules.extend(mixers().any(|mixer| mixer == Mixer::Attention).then_some(&ATTENTION));
             modules.extend(mixers().any(|mixer| mixer == Mixer::Gla).then_some(&GLA));
         }
-        if !config.recipe.rules().is_empty() {
+        if recipes.iter().any(|recipe| !recipe.rules().is_empty()) {
             modules.extend([&RECIPES, &CONVERT, &BLOCKS, &QUICK]);
-            modules.push(if config.recipe.cores().is_some() { &HOPPER } else { &FAST_F32 });
+            let has_cores = |recipe: &Recipe| recipe.cores().is_some();
+            modules.extend(recipes.iter().any(has_cores).then_some(&HOPPER));
+            modules.extend((!recipes.iter().all(has_cores)).then_some(&FAST_F32));
         }
         self.device().ready(&modules)
     }

@@ -1,5 +1,5 @@
-//! Where runs are trained: on the processor, or on an NVIDIA GPU by exmy-cuda. The files of a run are the
-//! same bytes either way, but for `timing.jsonl`.
+//! Where runs are trained and models are evaluated: on the processor, or on an NVIDIA GPU by exmy-cuda. The
+//! files of a run are the same bytes either way, but for `timing.jsonl`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,11 +9,12 @@ use exmy::error::{Error, Result};
 use exmy::shown::printable_path;
 use exmy_cuda::train::Cuda;
 use exmy_cuda::{Device, Error as Failure};
+use exmy_train::nn::decoder;
 use exmy_train::recipe::Recipe;
 use exmy_train::train::config::Config;
 use exmy_train::train::data::Dataset;
 use exmy_train::train::fit;
-use exmy_train::train::memory::size;
+use exmy_train::train::memory::{self, size};
 use exmy_train::train::probe::Probe;
 use exmy_train::train::run::{self, Claim, Folder, Outcome, Watch};
 
@@ -45,7 +46,7 @@ impl FromStr for Choice {
     }
 }
 
-/// A device that runs are trained on.
+/// A device that computes.
 #[derive(Clone, Debug, Default)]
 pub enum Place {
     /// The processor.
@@ -65,7 +66,7 @@ impl Choice {
         match self {
             Self::Cpu => Ok(Place::Cpu),
             Self::Cuda(index) => cuda(index).map_err(|error| {
-                Error::from(error).hint("--device cpu trains on the processor, to the same bits")
+                Error::from(error).hint("--device cpu is the processor, with the same bits")
             }),
             Self::Auto => Ok(cuda(0).unwrap_or_default()),
         }
@@ -136,6 +137,34 @@ impl Place {
                 ))
             }),
         }
+    }
+
+    /// Memory for what is yet to come: the processor's, or a GPU's own; `None` where that cannot be said.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub fn available(&self) -> Result<Option<u64>> {
+        match self {
+            Self::Cpu => Ok(memory::available()),
+            Self::Cuda(device) => {
+                device.free_memory().map(|free| Some(free as u64)).map_err(Error::from)
+            }
+        }
+    }
+
+    /// A stream of a GPU with the kernels for a model under some recipes; `None` for the processor.
+    ///
+    /// # Errors
+    /// If the GPU has not the tensor cores that a recipe asks for, or kernels cannot be compiled.
+    pub fn ready_for(&self, model: &decoder::Config, recipes: &[Recipe]) -> Result<Option<Cuda>> {
+        let Self::Cuda(device) = self else { return Ok(None) };
+        let of = device.properties();
+        for recipe in recipes {
+            without_cores(&of.name, of.capability, recipe).map_or(Ok(()), Err)?;
+        }
+        let cuda = Cuda::new(device.stream().map_err(Error::from)?);
+        cuda.ready_for(Some(model), recipes).map_err(Error::from)?;
+        Ok(Some(cuda))
     }
 
     /// Trains a claimed run, as [`run::train_claimed`].

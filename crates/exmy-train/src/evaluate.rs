@@ -348,7 +348,7 @@ impl<D: Quantize> Evaluation<D> {
                 let mut engine = engine(plan, phase, images, watched.then_some(layers));
                 let params = Params::from(start, params[r.min(1)]);
                 let logits = decoder.logits_by(params, states, &mut engine);
-                let tops: Vec<usize> = device.read(logits).chunks_exact(vocab).map(top).collect();
+                let tops = device.likeliest(logits, vocab);
                 if r == 0 {
                     device.grow(first, n * vocab);
                     copy(device, logits, first, n * vocab);
@@ -371,6 +371,11 @@ impl<D: Quantize> Evaluation<D> {
     /// What was found inside of the model in watched blocks, of each recipe.
     pub fn layers(&self) -> impl Iterator<Item = &Layers> {
         self.recipes.iter().map(|compared| &compared.layers)
+    }
+
+    /// What was measured and what was found inside, of each recipe.
+    pub fn found(self) -> Vec<(Measures, Layers)> {
+        self.recipes.into_iter().map(|compared| (compared.measures, compared.layers)).collect()
     }
 
     /// What was measured so far, of each recipe.
@@ -402,17 +407,6 @@ fn rows(vocab: usize) -> usize {
 fn add(losses: &[f32], sums: &mut [f64]) {
     let sum: f64 = losses.iter().map(|&loss| f64::from(loss)).sum();
     *sums.last_mut().expect("a block") += sum;
-}
-
-/// The first of the largest.
-fn top(logits: &[f32]) -> usize {
-    let (mut best, mut at) = (f32::NEG_INFINITY, 0);
-    for (i, &logit) in logits.iter().enumerate() {
-        if logit > best {
-            (best, at) = (logit, i);
-        }
-    }
-    at
 }
 
 fn copy<D: Quantize>(device: &D, from: Slice<'_, D>, to: &mut Buffer<D>, len: usize) {

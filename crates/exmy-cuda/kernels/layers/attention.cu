@@ -240,6 +240,47 @@ KERNEL(128) softmax_backward_any(const float* p, float* d, u64 rows, u32 n, u32 
 }
 EXPORT(softmax_backward_any)
 
+// Attention of a sequence's last `n` tokens, behind `past` others, to all of it (nn/attention/cached.rs): the
+// chains of a token's row in the attention above. The cache has rows k|v of `stride` numbers, `p` rows of
+// `row` numbers by head and new token, which is block x; block y is a piece of a row.
+
+// A thread has a score.
+KERNEL(256) cached_scores(
+    const float* q, u32 q_row, const float* keys, u32 stride, float* p, Heads s, u32 past
+) {
+    u32 j = blockIdx.y * 256 + threadIdx.x, head = blockIdx.x / s.sequence, i = blockIdx.x % s.sequence;
+    if (j > past + i) return;
+    q += (u64)i * q_row + head * s.head_dim;
+    keys += (u64)j * stride + head / (s.heads / s.kv_heads) * s.head_dim;
+    float sum = 0.0f;
+    for (u32 d = 0; d < s.head_dim; d++) sum = fma_rn(q[d], keys[d], sum);
+    p[(u64)blockIdx.x * s.row + j] = sum;
+}
+EXPORT(cached_scores)
+
+KERNEL(128) cached_softmax(float* p, Heads s, u32 past, float scale) {
+    u64 r = thread_index() / LANES;
+    u32 seen = r < (u64)s.heads * s.sequence ? past + (u32)(r % s.sequence) + 1 : 0;
+    u32 end = (seen + LANES - 1) / LANES * LANES;
+    p += r * s.row;
+    softmax_by(p, seen, end, scale, [&](u32 j, float x) { p[j] = x; }, [&](u32 j) { return p[j]; });
+}
+EXPORT(cached_softmax)
+
+// A thread has an output.
+KERNEL(64) cached_values(const float* p, const float* values, u32 stride, float* y, Heads s, u32 past) {
+    u32 c = blockIdx.y * 64 + threadIdx.x, head = blockIdx.x / s.sequence, i = blockIdx.x % s.sequence;
+    if (c >= s.head_dim) return;
+    p += (u64)blockIdx.x * s.row;
+    values += head / (s.heads / s.kv_heads) * s.head_dim + c;
+    float sum = 0.0f;
+    each_of<16, u32>(0, past + i + 1, 1, [&](u32 j) { return values[(u64)j * stride]; }, [&](u32 j, float v) {
+        sum = fma_rn(p[j], v, sum);
+    });
+    y[((u64)i * s.heads + head) * s.head_dim + c] = sum;
+}
+EXPORT(cached_values)
+
 // The same steps for recipes that round what passes between them (nn/attention/split.rs).
 
 // Scores by dots in sixteen lanes, without fused steps, times `scale`; 0 behind a row's own position. Block x

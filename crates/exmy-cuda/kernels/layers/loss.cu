@@ -1,5 +1,5 @@
-// Losses of rows: cross-entropy with a z-loss, squared error, the divergence of two softmaxes. The bits of
-// exmy-train's nn/loss.rs. Half a warp has a row.
+// Losses of rows: cross-entropy with a z-loss, squared error, the divergence of two softmaxes; and where a
+// row is largest. The bits of exmy-train's nn/loss.rs. Half a warp has a row.
 #include "layers/real.cuh"
 
 // With `scaled` the logits become the gradient.
@@ -64,3 +64,28 @@ KERNEL(256) divergence_backward(const float* a, const float* y, u64 rows, u32 wi
     row_each(n, of, [&](u32 i, float x) { d[i] = x; });
 }
 EXPORT(divergence_backward)
+
+// The first of the largest numbers of each row; NaN is none, and 0 is the place where there is no number.
+KERNEL(256) likeliest(const float* logits, u64 rows, u32 vocab, u32* places) {
+    u64 row = thread_index() / LANES;
+    u32 n = row < rows ? vocab : 0, place = 0;
+    logits += row * vocab;
+    float most = -infinity();
+    each_of<16, u32>(lane_of_row(), n, LANES, [&](u32 i) { return logits[i]; }, [&](u32 i, float x) {
+        if (x > most) {
+            most = x;
+            place = i;
+        }
+    });
+    EACH_ROUND
+    for (int half = LANES / 2; half > 0; half /= 2) {
+        float other = __shfl_down_sync(ALL_LANES, most, half, LANES);
+        u32 other_place = __shfl_down_sync(ALL_LANES, place, half, LANES);
+        if (other > most || (other == most && other_place < place)) {
+            most = other;
+            place = other_place;
+        }
+    }
+    if (n > 0 && lane_of_row() == 0) places[row] = place;
+}
+EXPORT(likeliest)

@@ -1,5 +1,5 @@
 //! Softmax attention: calls of `kernels/layers/attention.cu`, as many sequences at a time as the working
-//! memory has room for.
+//! memory has room for, or one sequence that goes on behind a cache.
 
 #![allow(unsafe_code)]
 
@@ -226,6 +226,51 @@ impl Cuda {
                 self.weighted(shape, (first, count), how, p, &v, (&mut y, width, 0))?;
             }
             Ok(())
+        });
+    }
+
+    pub(super) fn attention_of_cache(
+        &self,
+        shape: &Shape,
+        qkv: Slice<'_, Self>,
+        cache: Slice<'_, Self>,
+        mut y: SliceMut<'_, Self>,
+    ) {
+        let (n, hd, keys) = (shape.sequence, shape.head_dim, shape.kv_heads * shape.head_dim);
+        let stride = 2 * keys;
+        let sizes = [
+            ("batch", shape.batch, 1),
+            ("qkv", qkv.len(), n * shape.qkv_width()),
+            ("y", y.len(), n * shape.width()),
+        ];
+        if !check(shape, sizes) {
+            return;
+        }
+        let tokens = cache.len() / stride;
+        assert!(
+            cache.len().is_multiple_of(stride) && tokens >= n,
+            "a cache of {} elements has no rows of {stride} for {n} tokens",
+            cache.len()
+        );
+        let past = (tokens - n) as u32;
+        let (rows, row) = (shape.heads * n, tokens.next_multiple_of(16));
+        let heads = Heads { row: row as u32, ..Heads::new(shape, 1) };
+        self.with_scratch(rows * row, |p| {
+            let launch = |name| Launch::new(self.device(), &ATTENTION, name);
+            let scores = launch("cached_scores").slice(qkv).value(shape.qkv_width() as u32);
+            let scores = scores.slice(cache).value(stride as u32).write(p).value(heads);
+            let grid = Grid::planar(rows as u32, tokens.div_ceil(256) as u32, 256);
+            // SAFETY: the operands' lengths were compared with the shape, and `p` has a row of the cache's
+            // tokens for each head of each new token.
+            unsafe { scores.value(past).run(grid)? };
+            let softmax = launch("cached_softmax").write(p).value(heads).value(past);
+            // SAFETY: as above; rows are filled up to sixteen.
+            unsafe { softmax.value(scale(shape)).run(Grid::cover(rows * 16, 128))? };
+            let values = launch("cached_values").read(p);
+            let values = values.slice(cache.part(keys..cache.len())).value(stride as u32);
+            let values = values.slice_mut(&mut y).value(heads).value(past);
+            // SAFETY: as above.
+            unsafe { values.run(Grid::planar(rows as u32, hd.div_ceil(64) as u32, 64)) }
         });
     }
 

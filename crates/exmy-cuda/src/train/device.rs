@@ -216,6 +216,16 @@ impl Device for Cuda {
         self.attention_forward(shape, qkv, y, probabilities, scratch);
     }
 
+    fn attention_cached(
+        &self,
+        shape: &attention::Shape,
+        qkv: Slice<'_, Self>,
+        cache: Slice<'_, Self>,
+        y: SliceMut<'_, Self>,
+    ) {
+        self.attention_of_cache(shape, qkv, cache, y);
+    }
+
     fn attention_backward(
         &self,
         shape: &attention::Shape,
@@ -376,6 +386,10 @@ impl Device for Cuda {
         losses: SliceMut<'_, Self>,
     ) {
         self.losses(loss, [a, y], width, losses);
+    }
+
+    fn likeliest(&self, logits: Slice<'_, Self>, vocab: usize) -> Vec<u32> {
+        self.largest(logits, vocab)
     }
 
     fn row_loss_backward(

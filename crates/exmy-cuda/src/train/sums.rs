@@ -135,6 +135,22 @@ impl Cuda {
         }
     }
 
+    pub(super) fn largest(&self, logits: Slice<'_, Self>, vocab: usize) -> Vec<u32> {
+        let (_, rows) = of_width("likeliest", logits.len(), vocab);
+        let mut found = vec![0; rows];
+        if rows > 0 {
+            self.attempt(|| {
+                let mut places: Buffer<u32> = Buffer::uninit(self.device(), rows)?;
+                let launch = Launch::new(self.device(), &LOSS, "likeliest").slice(logits);
+                let launch = launch.value(rows as u64).value(vocab as u32).write(&mut places);
+                // SAFETY: rows lie in the slice, and there is a place for each.
+                unsafe { launch.run(Grid::cover(rows * 16, 256))? };
+                places.read(&mut found)
+            });
+        }
+        found
+    }
+
     /// A number that a kernel forms.
     fn scalar(&self, form: impl FnOnce(&mut Buffer<f64>) -> crate::Result<()>) -> Scalar {
         Scalar(self.attempt(|| {

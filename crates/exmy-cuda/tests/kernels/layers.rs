@@ -19,8 +19,7 @@ fn layers_have_the_bits_of_the_cpu() {
     assert!(differences.is_empty(), "{} of {}: {first:#?}", differences.len(), found.len());
 }
 
-/// Every method of both traits is called by what is compared, but for those that compute nothing, and for
-/// attention with a cache, which is the CPU's on every device.
+/// Every method of both traits is called by what is compared, but for those that compute nothing.
 #[test]
 fn every_operation_of_a_device_is_compared() {
     let at = |path: &str| std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
@@ -38,7 +37,7 @@ fn every_operation_of_a_device_is_compared() {
         for method in methods {
             let name = method.split(['(', '<']).next().expect("its name");
             count += 1;
-            let computes = !["name", "check", "has_room", "attention_cached"].contains(&name);
+            let computes = !["name", "check", "has_room"].contains(&name);
             assert!(!computes || cases.contains(&format!("device.{name}(")), "{name}");
         }
     }

@@ -6,6 +6,7 @@ mod compiled;
 mod conversions;
 mod failures;
 mod layers;
+mod models;
 mod products;
 mod runtime;
 mod verified;

@@ -11,7 +11,8 @@
 //! product of two numbers is fused with an addition only where that is said.
 //!
 //! **Time.** Operations take effect in the order of their calls, but a device need not have finished one
-//! when the call returns. [`read`](Device::read), [`value`](Device::value) and [`check`](Device::check) wait.
+//! when the call returns. [`read`](Device::read), [`value`](Device::value),
+//! [`likeliest`](Device::likeliest) and [`check`](Device::check) wait.
 //!
 //! **Failure.** Sizes that do not fit each other are a programmer's error and panic. What can go wrong on a
 //! device (no memory left, a device that is lost) is remembered. Later operations do nothing, what is read is
@@ -240,21 +241,14 @@ pub trait Device: Clone + Debug + Send + 'static {
         scratch: SliceMut<'_, Self>,
     );
 
-    /// Attention of a sequence's last tokens to all of it ([`attention::attention_cached`]). On the host
-    /// unless a device has its own.
+    /// Attention of a sequence's last tokens to all of it ([`attention::attention_cached`]).
     fn attention_cached(
         &self,
         shape: &attention::Shape,
         qkv: Slice<'_, Self>,
         cache: Slice<'_, Self>,
         y: SliceMut<'_, Self>,
-    ) {
-        let [qkv, cache] = [qkv, cache].map(|slice| self.read(slice));
-        let mut all = vec![Self::Real::ZERO; shape.sequence * shape.width()];
-        attention::attention_cached(shape, &qkv, &cache, &mut all);
-        let (len, all) = (all.len(), self.buffer(all));
-        self.copy(Matrix::new(all.first(len), 1, len), MatrixMut::new(y, 1, len));
-    }
+    );
 
     /// Backward of [`attention`](Self::attention), with the probabilities that it saved, or none.
     fn attention_backward(
@@ -402,6 +396,9 @@ pub trait Device: Clone + Debug + Send + 'static {
         width: usize,
         losses: SliceMut<'_, Self>,
     );
+
+    /// Where each row of logits is largest ([`loss::likeliest`](crate::nn::loss::likeliest)); waits.
+    fn likeliest(&self, logits: Slice<'_, Self>, vocab: usize) -> Vec<u32>;
 
     /// The gradient with respect to `a` of the mean of [`row_loss`](Self::row_loss)'s losses.
     fn row_loss_backward(

@@ -125,6 +125,26 @@ pub fn divergence<T: Real>(a: &[T], y: &[T], width: usize, losses: &mut [T]) {
     });
 }
 
+/// Where each row of logits (N, V) is largest: the first of equals. NaN is never it, and the first element
+/// stands for a row without a number above negative infinity.
+///
+/// # Panics
+/// If `vocab` is 0 or rows are not whole.
+#[track_caller]
+pub fn likeliest<T: Real>(logits: &[T], vocab: usize) -> Vec<u32> {
+    assert!(vocab > 0 && logits.len().is_multiple_of(vocab), "likeliest: no whole rows of {vocab}");
+    let largest = |row: &[T]| {
+        let (mut most, mut at) = (T::from_f64(f64::NEG_INFINITY), 0);
+        for (&logit, i) in row.iter().zip(0..) {
+            if logit > most {
+                (most, at) = (logit, i);
+            }
+        }
+        at
+    };
+    logits.chunks_exact(vocab).map(largest).collect()
+}
+
 /// The gradient with respect to `a` of `scale` times the sum of [`divergence`]'s losses,
 /// `(softmax(a) - softmax(y)) scale`, into `d` (N, V).
 ///

@@ -26,6 +26,24 @@ impl<D: Device<Real = f32>> Trial<'_, D> {
                 self.in_steps(&shape);
             }
         }
+        for (past, [sequence, heads, kv_heads, head_dim]) in [
+            (0, [1, 1, 1, 1]),
+            (15, [1, 4, 2, 20]),
+            (37, [5, 3, 3, 16]),
+            (300 * scale, [2, 2, 1, 66]),
+        ] {
+            self.cached(past, &attention::Shape { batch: 1, sequence, heads, kv_heads, head_dim });
+        }
+    }
+
+    fn cached(&mut self, past: usize, shape: &attention::Shape) {
+        let (device, tokens) = (self.device, shape.sequence);
+        let keys = shape.kv_heads * shape.head_dim;
+        let (qkv, cache) =
+            (self.draw(tokens * shape.qkv_width()), self.draw((past + tokens) * 2 * keys));
+        let mut y = self.draw(tokens * shape.width());
+        device.attention_cached(shape, qkv.all(), cache.all(), y.all_mut());
+        self.keep(format!("{shape:?} behind {past}"), &y);
     }
 
     fn whole(&mut self, shape: &attention::Shape, keeps: bool) {

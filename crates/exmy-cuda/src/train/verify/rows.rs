@@ -73,6 +73,13 @@ impl<D: Device<Real = f32>> Trial<'_, D> {
             self.keep(format!("{loss:?} {rows} x {width}"), &losses);
             self.keep(format!("{loss:?} {rows} x {width} backward"), &da);
         }
+        // Equal ones, too.
+        let steps = |numbers: Vec<f32>| numbers.into_iter().map(|x| (4.0 * x).round()).collect();
+        let logits = [self.numbers(rows * width), steps(self.numbers(rows * width))];
+        let logits = logits.map(|numbers| device.buffer(numbers));
+        let places = logits.each_ref().map(|logits| device.likeliest(logits.all(), width));
+        let numbers = places.concat().into_iter().map(|place| place as f32).collect();
+        self.outputs.push(Output { name: format!("likeliest of {rows} x {width}"), numbers });
         let (_, targets) = self.tokens(rows, width as u64);
         for scale in [None, Some([0.25, 0.0]), Some([1.0 / 3.0, 1e-3])] {
             let (mut logits, mut losses) = (self.draw(rows * width), self.draw(rows));

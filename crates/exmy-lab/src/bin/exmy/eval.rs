@@ -3,6 +3,7 @@
 mod bar;
 mod calibrate;
 mod layers;
+mod measure;
 mod picture;
 mod rows;
 mod sensitivity;
@@ -11,21 +12,18 @@ use crate::phase::Phase;
 use crate::report;
 use crate::settings::Work;
 use crate::show;
-use bar::Bar;
 use calibrate::Calibration;
 use clap::Args;
 use exmy::error::{Error, Result};
 use exmy::safetensors::given;
 use exmy::shown::printable_path;
 use exmy_lab::amounts::thousands;
-use exmy_lab::device::Place;
 use exmy_lab::tokenizer::Tokenizer;
-use exmy_train::evaluate::{Evaluation, Measures, Needs, Windows, shape, together};
-use exmy_train::nn::Cpu;
-use exmy_train::nn::parameters::Entry;
+use exmy_train::evaluate::{Needs, Windows, shape};
 use exmy_train::published::Published;
 use exmy_train::recipe::Recipe;
 use exmy_train::train::memory;
+use measure::Job;
 use rows::Row;
 use sensitivity::{Each, Part};
 use serde_json::json;
@@ -113,6 +111,7 @@ Examples:
   exmy eval model.gguf --data book.txt --recipe f32,f32 --kv mxfp8-e4m3
   exmy eval model.gguf --data book.txt --recipe f32,mxfp4,mxfp4+last2=bf16
   exmy eval model.gguf --data book.txt --recipe f32,nvfp4 --layers --out layers.svg
+  exmy eval model.gguf --data book.txt --device cuda
   exmy eval model.gguf --data book.txt --sensitivity mxfp4 --tokens 2048 --out ranks.svg
 
 Every token but the first of the text is scored once, with at least
@@ -235,11 +234,8 @@ fn windows(arguments: &Arguments, model: &Published) -> Result<Windows> {
 
 fn evaluate(arguments: &Arguments, mut recipes: Vec<Recipe>, out: Option<&Path>) -> Result<u8> {
     let quiet = arguments.work.quiet;
-    if !matches!(arguments.work.place()?, Place::Cpu) {
-        return Err(
-            Error::new("`exmy eval` works on the processor alone").hint("leave out --device")
-        );
-    }
+    let place = arguments.work.place()?;
+    recipes.iter().filter_map(|recipe| place.slow(recipe)).for_each(|slow| say!("note: {slow}"));
     let reading = Phase::begin("reading the model and the text", quiet);
     let mut model = Published::open(&arguments.model)?;
     let windows = windows(arguments, &model)?;
@@ -260,7 +256,8 @@ fn evaluate(arguments: &Arguments, mut recipes: Vec<Recipe>, out: Option<&Path>)
         }
     };
     let mut needs = Needs::of(&config, model.layout().len(), recipes.len());
-    let is_scarce = memory::available().is_some_and(|bytes| bytes < needs.total());
+    let available = place.available()?;
+    let is_scarce = available.is_some_and(|bytes| bytes < needs.total());
     let by_layer = arguments.by_layer || is_scarce && !arguments.calibration.changes();
     if by_layer {
         needs = Needs::by_piece(&config, recipes.len());
@@ -271,42 +268,29 @@ fn evaluate(arguments: &Arguments, mut recipes: Vec<Recipe>, out: Option<&Path>)
     drop(reading);
     if !quiet {
         describe(arguments, &model, &tokens, windows, &needs);
+        if let Some(available) = available.filter(|&bytes| bytes < needs.total()) {
+            say!("warning: {} are available", memory::size(available));
+        }
     }
     let blocks = windows.of(tokens.len());
-    let mut bar = Bar::new(blocks.len(), quiet);
-    let evaluation = if by_layer {
-        let mut evaluation = Evaluation::by_piece(Cpu::new(), config, &recipes)?;
-        let (mut done, together) = (0, together(&config, recipes.len()));
-        while done < blocks.len() {
-            let watched = arguments.layers && done == 0;
-            let to = if watched { 1 } else { blocks.len().min(done + together) };
-            let load = &mut |entry: &Entry, values: &mut [f32]| model.fill(entry, values);
-            evaluation.blocks(&tokens, &blocks[done..to], done as u64, watched, load)?;
-            done = to;
-            bar.done(done, evaluation.measures());
-        }
-        evaluation
-    } else {
-        let reading = Phase::begin("reading the weights", quiet);
-        let params = model.weights(|_| {})?;
-        drop(reading);
-        let calibration = &arguments.calibration;
-        let changed = calibration.changed(&model, &tokenizer, &config, &params, quiet)?;
-        let mut evaluation = Evaluation::new(Cpu::new(), config, params, &recipes)?;
-        changed.into_iter().for_each(|changed| evaluation.change(changed));
-        for (number, window) in blocks.iter().enumerate() {
-            let watched = arguments.layers && number == 0;
-            evaluation.block(&tokens, window, number as u64, watched)?;
-            bar.done(number + 1, evaluation.measures());
-        }
-        evaluation
+    let job = Job {
+        model: &mut model,
+        tokenizer: &tokenizer,
+        tokens: &tokens,
+        config: &config,
+        recipes: &recipes,
+        blocks: &blocks,
+        calibration: &arguments.calibration,
+        by_layer,
+        watched: arguments.layers,
+        quiet,
     };
-    bar.end();
+    let found = job.measure(&place)?;
     let bytes = scored_bytes(&tokenizer, &tokens)?;
-    let measures: Vec<&Measures> = evaluation.measures().collect();
-    let found = recipes.iter().zip(&measures).zip(evaluation.layers());
-    let mut rows: Vec<Row<'_>> =
-        found.map(|((recipe, own), layers)| Row::new(recipe, [own, measures[0]], layers)).collect();
+    let measured = recipes.iter().zip(&found);
+    let mut rows: Vec<Row<'_>> = measured
+        .map(|(recipe, (own, layers))| Row::new(recipe, [own, &found[0].0], layers))
+        .collect();
     if !parts.is_empty() {
         for (row, part) in rows[1..].iter_mut().zip(&parts) {
             row.part = Some(&part.name);
@@ -393,7 +377,4 @@ fn describe(
         size(needs.operands),
         size(needs.logits)
     );
-    if let Some(available) = memory::available().filter(|&bytes| bytes < needs.total()) {
-        say!("warning: {} are available", size(available));
-    }
 }

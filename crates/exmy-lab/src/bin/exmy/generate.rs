@@ -8,7 +8,6 @@ use crate::show;
 use clap::Args;
 use exmy::error::{Error, Result};
 use exmy::shown::printable_path;
-use exmy_lab::device::Place;
 use exmy_lab::tokenizer::Tokenizer;
 use exmy_train::evaluate::shape;
 use exmy_train::generate::Generator;
@@ -16,6 +15,7 @@ use exmy_train::nn::Cpu;
 use exmy_train::nn::decoder::cache_bytes;
 use exmy_train::published::Published;
 use exmy_train::recipe::Recipe;
+use exmy_train::recipe::device::Quantize;
 use exmy_train::train::memory;
 use exmy_train::train::sample::Options;
 use serde_json::json;
@@ -152,11 +152,8 @@ impl Written<'_> {
 
 fn generate(arguments: &Arguments, recipe: &Recipe) -> Result<u8> {
     let quiet = arguments.work.quiet;
-    if !matches!(arguments.work.place()?, Place::Cpu) {
-        return Err(
-            Error::new("`exmy generate` works on the processor alone").hint("leave out --device")
-        );
-    }
+    let place = arguments.work.place()?;
+    place.slow(recipe).into_iter().for_each(|slow| say!("note: {slow}"));
     let reading = Phase::begin("reading the model", quiet);
     let mut model = Published::open(&arguments.model)?;
     let tokenizer = tokenizer(&model, arguments.tokenizer.as_deref())?;
@@ -182,66 +179,92 @@ fn generate(arguments: &Arguments, recipe: &Recipe) -> Result<u8> {
         top_k: arguments.top_k,
         seed: arguments.seed,
     };
-    let mut generator = Generator::new(Cpu::new(), config, params, recipe, options)?;
-    let mut screen = (!arguments.json).then(Screen::new);
-    let mut show =
-        |text: &str| screen.as_mut().map_or(Ok(true), |screen| screen.show(text.as_bytes()));
-    let mut wanted = show(&arguments.prompt)?;
-    let mut written = Written {
-        tokenizer: &tokenizer,
-        stop: &arguments.stop,
-        tokens: prompt.clone(),
-        prompt: tokenizer.decode(&prompt)?.len(),
-        text: String::new(),
-        shown: 0,
-    };
-    let begun = Instant::now();
-    let mut read = begun;
-    let end = loop {
-        let drawn = written.tokens.len() - prompt.len();
-        if drawn == arguments.tokens || !wanted {
-            break End::Tokens;
-        }
-        let new = &written.tokens[generator.tokens()..];
-        if new.len() > room - generator.tokens() {
-            break End::Context;
-        }
-        let token = generator.next_token(new)?;
-        if drawn == 0 {
-            read = Instant::now();
-        }
-        if ends.contains(&token) {
-            break End::Token;
-        }
-        if written.take(token)? {
-            break End::Stop;
-        }
-        wanted = show(written.more(false))?;
-    };
-    show(written.more(true))?;
-    show("\n")?;
-    let drawn = &written.tokens[prompt.len()..];
-    if !quiet {
-        let speed = |tokens: usize, seconds: f64| tokens as f64 / seconds.max(1e-9);
-        say!(
-            "prompt   {} tokens, {:.1} a second; {} drawn, {:.1} a second; ended by: {}",
-            prompt.len(),
-            speed(prompt.len(), (read - begun).as_secs_f64()),
-            drawn.len(),
-            speed(drawn.len().saturating_sub(1), read.elapsed().as_secs_f64()),
-            end.name()
-        );
+    let preparing = Phase::begin("preparing the device", quiet);
+    let cuda = place.ready_for(&config, std::slice::from_ref(recipe))?;
+    drop(preparing);
+    let text = Text { arguments, recipe, tokenizer: &tokenizer, prompt, ends, room };
+    match cuda {
+        None => text.write(Generator::new(Cpu::new(), config, params, recipe, options)?),
+        Some(cuda) => text.write(Generator::new(cuda, config, params, recipe, options)?),
     }
-    if arguments.json {
-        show::json(&json!({
-            "model": printable_path(&arguments.model),
-            "recipe": recipe.to_string(),
-            "seed": arguments.seed,
-            "prompt": prompt,
-            "tokens": drawn,
-            "text": written.text,
-            "ended_by": end.name(),
-        }))?;
+}
+
+/// What is to be written.
+struct Text<'a> {
+    arguments: &'a Arguments,
+    recipe: &'a Recipe,
+    tokenizer: &'a Tokenizer,
+    prompt: Vec<u32>,
+    /// Tokens that end it.
+    ends: Vec<u32>,
+    /// Tokens that prompt and text have at most.
+    room: usize,
+}
+
+impl Text<'_> {
+    fn write<D: Quantize>(self, mut generator: Generator<D>) -> Result<u8> {
+        let Self { arguments, recipe, tokenizer, prompt, ends, room } = self;
+        let quiet = arguments.work.quiet;
+        let mut screen = (!arguments.json).then(Screen::new);
+        let mut show =
+            |text: &str| screen.as_mut().map_or(Ok(true), |screen| screen.show(text.as_bytes()));
+        let mut wanted = show(&arguments.prompt)?;
+        let mut written = Written {
+            tokenizer,
+            stop: &arguments.stop,
+            tokens: prompt.clone(),
+            prompt: tokenizer.decode(&prompt)?.len(),
+            text: String::new(),
+            shown: 0,
+        };
+        let begun = Instant::now();
+        let mut read = begun;
+        let end = loop {
+            let drawn = written.tokens.len() - prompt.len();
+            if drawn == arguments.tokens || !wanted {
+                break End::Tokens;
+            }
+            let new = &written.tokens[generator.tokens()..];
+            if new.len() > room - generator.tokens() {
+                break End::Context;
+            }
+            let token = generator.next_token(new)?;
+            if drawn == 0 {
+                read = Instant::now();
+            }
+            if ends.contains(&token) {
+                break End::Token;
+            }
+            if written.take(token)? {
+                break End::Stop;
+            }
+            wanted = show(written.more(false))?;
+        };
+        show(written.more(true))?;
+        show("\n")?;
+        let drawn = &written.tokens[prompt.len()..];
+        if !quiet {
+            let speed = |tokens: usize, seconds: f64| tokens as f64 / seconds.max(1e-9);
+            say!(
+                "prompt   {} tokens, {:.1} a second; {} drawn, {:.1} a second; ended by: {}",
+                prompt.len(),
+                speed(prompt.len(), (read - begun).as_secs_f64()),
+                drawn.len(),
+                speed(drawn.len().saturating_sub(1), read.elapsed().as_secs_f64()),
+                end.name()
+            );
+        }
+        if arguments.json {
+            show::json(&json!({
+                "model": printable_path(&arguments.model),
+                "recipe": recipe.to_string(),
+                "seed": arguments.seed,
+                "prompt": prompt,
+                "tokens": drawn,
+                "text": written.text,
+                "ended_by": end.name(),
+            }))?;
+        }
+        Ok(0)
     }
-    Ok(0)
 }

@@ -92,7 +92,7 @@ pub(crate) struct Work {
     /// Show no progress: only the final table, and warnings
     #[arg(long, short)]
     pub(crate) quiet: bool,
-    /// Where to train, to the same bits: cpu, cuda, cuda:1 (an NVIDIA GPU by its number), or auto
+    /// Where to compute, to the same bits: cpu, cuda, cuda:1 (an NVIDIA GPU by its number), or auto
     #[arg(long, value_name = "D", default_value = "cpu", hide_default_value = true)]
     device: Choice,
 }

@@ -476,6 +476,10 @@ impl<T: Real> Device for Cpu<T> {
         }
     }
 
+    fn likeliest(&self, logits: Slice<'_, Self>, vocab: usize) -> Vec<u32> {
+        loss::likeliest(logits.numbers(), vocab)
+    }
+
     fn row_loss_backward(
         &self,
         loss: RowLoss,

@@ -1,7 +1,7 @@
 //! The progress of an evaluation, as a bar or, where there is no terminal, as lines.
 
 use crate::bar::bar;
-use exmy_lab::amounts::duration;
+use exmy_lab::amounts::{duration, thousands};
 use exmy_train::evaluate::Measures;
 use indicatif::ProgressBar;
 use std::io::IsTerminal;
@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 pub(super) struct Bar {
     bar: ProgressBar,
     lines: bool,
+    quiet: bool,
     begun: Instant,
     last: Instant,
     all: usize,
@@ -21,7 +22,7 @@ impl Bar {
         let template = "{spinner} {wide_bar:.cyan/dim} window {pos}/{len} {msg} {eta:>4}";
         let bar = bar(all as u64, template, quiet);
         let (now, lines) = (Instant::now(), !quiet && !std::io::stderr().is_terminal());
-        Self { bar, lines, begun: now, last: now, all }
+        Self { bar, lines, quiet, begun: now, last: now, all }
     }
 
     pub(super) fn done<'a>(
@@ -40,7 +41,17 @@ impl Bar {
         }
     }
 
-    pub(super) fn end(&self) {
+    /// All are done.
+    pub(super) fn end<'a>(&self, measures: impl Iterator<Item = &'a Measures>) {
         self.bar.finish_and_clear();
+        let tokens: usize = measures.map(Measures::count).sum();
+        let seconds = self.begun.elapsed().as_secs_f64();
+        if !self.quiet {
+            let speed = tokens as f64 / seconds.max(1e-9);
+            say!(
+                "scored   {} tokens in {seconds:.2} s: {speed:.1} a second",
+                thousands(tokens as u64)
+            );
+        }
     }
 }

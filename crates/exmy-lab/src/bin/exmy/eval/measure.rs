@@ -1,0 +1,84 @@
+//! The windows of a text, measured on a device: all weights at once, or one layer of them at a time.
+
+use super::bar::Bar;
+use super::calibrate::Calibration;
+use crate::phase::Phase;
+use exmy::error::Result;
+use exmy_lab::device::Place;
+use exmy_lab::tokenizer::Tokenizer;
+use exmy_train::evaluate::layers::Layers;
+use exmy_train::evaluate::{Evaluation, Measures, Window, together};
+use exmy_train::nn::Cpu;
+use exmy_train::nn::decoder::Config;
+use exmy_train::nn::parameters::Entry;
+use exmy_train::published::Published;
+use exmy_train::recipe::Recipe;
+use exmy_train::recipe::device::Quantize;
+
+/// What is measured, and how.
+pub(super) struct Job<'a> {
+    pub(super) model: &'a mut Published,
+    pub(super) tokenizer: &'a Tokenizer,
+    pub(super) tokens: &'a [u32],
+    /// The model's, for windows of this length.
+    pub(super) config: &'a Config,
+    pub(super) recipes: &'a [Recipe],
+    pub(super) blocks: &'a [Window],
+    pub(super) calibration: &'a Calibration,
+    pub(super) by_layer: bool,
+    /// Whether operators are looked at in the first window.
+    pub(super) watched: bool,
+    pub(super) quiet: bool,
+}
+
+impl Job<'_> {
+    /// What was found of each recipe.
+    pub(super) fn measure(self, place: &Place) -> Result<Vec<(Measures, Layers)>> {
+        let compiling = Phase::begin("preparing the device", self.quiet);
+        let cuda = place.ready_for(self.config, self.recipes)?;
+        drop(compiling);
+        match cuda {
+            None => self.on(Cpu::new()),
+            Some(cuda) => self.on(cuda),
+        }
+    }
+
+    fn on<D: Quantize>(self, device: D) -> Result<Vec<(Measures, Layers)>> {
+        if self.by_layer { self.by_piece(device) } else { self.whole(device) }
+    }
+
+    fn by_piece<D: Quantize>(self, device: D) -> Result<Vec<(Measures, Layers)>> {
+        let Self { model, tokens, config, recipes, blocks, watched, quiet, .. } = self;
+        let mut evaluation = Evaluation::by_piece(device, *config, recipes)?;
+        let mut bar = Bar::new(blocks.len(), quiet);
+        let (mut done, together) = (0, together(config, recipes.len()));
+        while done < blocks.len() {
+            let watched = watched && done == 0;
+            let to = if watched { 1 } else { blocks.len().min(done + together) };
+            let load = &mut |entry: &Entry, values: &mut [f32]| model.fill(entry, values);
+            evaluation.blocks(tokens, &blocks[done..to], done as u64, watched, load)?;
+            done = to;
+            bar.done(done, evaluation.measures());
+        }
+        bar.end(evaluation.measures());
+        Ok(evaluation.found())
+    }
+
+    fn whole<D: Quantize>(self, device: D) -> Result<Vec<(Measures, Layers)>> {
+        let Self { model, tokenizer, tokens, config, recipes, blocks, quiet, .. } = self;
+        let reading = Phase::begin("reading the weights", quiet);
+        let params = model.weights(|_| {})?;
+        drop(reading);
+        let changed = self.calibration.changed(model, tokenizer, config, &params, quiet)?;
+        let mut evaluation = Evaluation::new(device, *config, params, recipes)?;
+        changed.into_iter().for_each(|changed| evaluation.change(changed));
+        let mut bar = Bar::new(blocks.len(), quiet);
+        for (number, window) in blocks.iter().enumerate() {
+            let watched = self.watched && number == 0;
+            evaluation.block(tokens, window, number as u64, watched)?;
+            bar.done(number + 1, evaluation.measures());
+        }
+        bar.end(evaluation.measures());
+        Ok(evaluation.found())
+    }
+}
