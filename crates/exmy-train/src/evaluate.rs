@@ -30,7 +30,7 @@ use crate::nn::loss::RowLoss;
 use crate::nn::parameters::Layout;
 use crate::nn::parts::Params;
 use crate::recipe::device::Quantize;
-use crate::recipe::{Engine, Images, Phase, Plan, Recipe};
+use crate::recipe::{Engine, Images, Kept, Phase, Plan, Recipe};
 use exmy::error::{Error, Result};
 use layers::Layers;
 
@@ -149,6 +149,10 @@ pub struct Evaluation<D: Quantize> {
 /// A recipe with what it was found to cost.
 struct Compared<D: Quantize> {
     plan: Plan,
+    /// Whether it rounds anything.
+    rounds: bool,
+    /// Rounded weights, while another recipe's are in use.
+    kept: Kept<D>,
     states: Buffer<D>,
     measures: Measures,
     layers: Layers,
@@ -251,7 +255,8 @@ impl<D: Quantize> Evaluation<D> {
         let compared = |recipe: &Recipe| {
             let plan = recipe.settled(layout, 1)?;
             let (measures, layers) = (Measures::default(), Layers::default());
-            Ok(Compared { plan, states: Buffer::default(), measures, layers })
+            let (rounds, kept) = (!recipe.rules().is_empty(), Kept::default());
+            Ok(Compared { plan, rounds, kept, states: Buffer::default(), measures, layers })
         };
         let recipes = recipes.iter().map(compared).collect::<Result<Vec<_>>>()?;
         Ok(Self {
@@ -267,11 +272,22 @@ impl<D: Quantize> Evaluation<D> {
         })
     }
 
+    /// Keeps rounded weights, of so many bytes at most, so that windows after the first need not round them
+    /// again; to the same bits.
+    #[must_use]
+    pub fn keeping(mut self, bytes: u64) -> Self {
+        let rounds = self.recipes.iter().filter(|compared| compared.rounds).count();
+        let elements = bytes as usize / size_of::<f32>() / rounds.max(1);
+        self.recipes.iter_mut().for_each(|compared| compared.kept = Kept::new(elements));
+        self
+    }
+
     /// Gives all recipes but the first other parameters than the model's.
     ///
     /// # Panics
     /// If they have not the model's layout.
     pub fn change(&mut self, params: Vec<f32>) {
+        self.recipes.iter_mut().for_each(|compared| compared.kept.forget());
         let expected = self.decoder.layout().len();
         assert_eq!(params.len(), expected, "parameters have the model's layout");
         self.changed = Some(self.device.buffer(params));
@@ -296,13 +312,15 @@ impl<D: Quantize> Evaluation<D> {
         let phase = Phase::Evaluate { step: 0, pass: number };
         let mut streams = None;
         for (r, compared) in recipes.iter_mut().enumerate() {
-            let Compared { plan, states, layers, .. } = compared;
+            let Compared { plan, kept, states, layers, .. } = compared;
+            core::mem::swap(&mut images.kept, kept);
             let params = changed.as_ref().filter(|_| r > 0).unwrap_or(params);
             let mut engine = engine(plan, phase, images, watched.then_some(&mut *layers));
             let found = decoder.states(params, &text[window.tokens.clone()], 1, &mut engine);
             let len = found.len();
             device.grow(states, len);
             copy(device, found, states, len);
+            core::mem::swap(&mut images.kept, kept);
             if watched {
                 layers.compare(streams.get_or_insert_with(|| layers.streams()));
             }
@@ -341,13 +359,15 @@ impl<D: Quantize> Evaluation<D> {
             device.grow(losses, n);
             let mut likeliest = Vec::new();
             for (r, compared) in recipes.iter_mut().enumerate() {
-                let Compared { plan, states, measures, layers } = compared;
+                let Compared { plan, kept, states, measures, layers, .. } = compared;
+                core::mem::swap(&mut images.kept, kept);
                 // The state before a token predicts it.
                 let at = scored.start - 1 - window.tokens.start;
                 let states = states.part(at * d_model..(at + n) * d_model);
                 let mut engine = engine(plan, phase, images, watched.then_some(layers));
                 let params = Params::from(start, params[r.min(1)]);
                 let logits = decoder.logits_by(params, states, &mut engine);
+                core::mem::swap(&mut images.kept, kept);
                 let tops = device.likeliest(logits, vocab);
                 if r == 0 {
                     device.grow(first, n * vocab);

@@ -9,7 +9,7 @@ use crate::nn::decoder::{Cache, Config, Decoder};
 use crate::nn::device::{Buffer, Cpu};
 use crate::nn::site::Place;
 use crate::recipe::device::Quantize;
-use crate::recipe::{Engine, Images, Phase, Plan, Recipe};
+use crate::recipe::{Engine, Images, Kept, Phase, Plan, Recipe};
 use crate::train::sample::{Options, draw};
 use exmy::error::{Error, Result};
 use exmy::random::{Philox, Stream};
@@ -61,6 +61,14 @@ impl<D: Quantize> Generator<D> {
         })?;
         let params = device.buffer(params);
         Ok(Self { device, decoder, params, plan, images: Images::default(), cache, options })
+    }
+
+    /// Keeps rounded weights, of so many bytes at most, so that tokens after the first need not round them
+    /// again; to the same bits.
+    #[must_use]
+    pub fn keeping(mut self, bytes: u64) -> Self {
+        self.images.kept = Kept::new(bytes as usize / size_of::<f32>());
+        self
     }
 
     /// Tokens of the sequence so far.

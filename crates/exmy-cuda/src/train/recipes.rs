@@ -336,6 +336,11 @@ impl Quantize for Cuda {
         }
     }
 
+    fn exchange_left(&self, one: &mut Packed, other: &mut Packed) {
+        std::mem::swap(&mut one.sides[0], &mut other.sides[0]);
+        std::mem::swap(&mut one.codes[0], &mut other.codes[0]);
+    }
+
     fn sums(
         &self,
         sum: Sum,

@@ -37,6 +37,7 @@ impl<D: Quantize> Evaluation<D> {
             let params = self.load(piece, load)?;
             let Self { device, decoder, recipes, images, .. } = self;
             if piece == Piece::Head {
+                recipes.iter_mut().for_each(|compared| compared.kept.forget());
                 let mut seen = None;
                 for (w, window) in windows.iter().enumerate() {
                     for (compared, streams) in self.recipes.iter_mut().zip(&mut streams) {
@@ -52,7 +53,10 @@ impl<D: Quantize> Evaluation<D> {
                 continue;
             }
             for (compared, streams) in recipes.iter_mut().zip(&mut streams) {
-                let Compared { plan, layers, .. } = compared;
+                let Compared { plan, kept, layers, .. } = compared;
+                // The parameters of this piece alone.
+                kept.forget();
+                core::mem::swap(&mut images.kept, kept);
                 for (w, window) in windows.iter().enumerate() {
                     let watcher = watched.then_some(&mut *layers);
                     let engine = &mut engine(plan, phase(w), images, watcher);
@@ -69,6 +73,7 @@ impl<D: Quantize> Evaluation<D> {
                     let found = decoder.through(piece, params.all(), streams[w].first(len), engine);
                     copy(device, found, &mut streams[w], len);
                 }
+                core::mem::swap(&mut images.kept, kept);
             }
         }
         self.device.check()

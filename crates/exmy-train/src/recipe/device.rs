@@ -110,6 +110,9 @@ pub trait Quantize: Device<Real = f32> {
         to: Option<(Format, Rules)>,
     );
 
+    /// Exchanges the left operands of two products, and their memory.
+    fn exchange_left(&self, one: &mut Self::Packed, other: &mut Self::Packed);
+
     /// One of the three products, of matrices as they are stored, in an order and an accumulator of the
     /// recipe's ([`gemm`](mod@exmy::gemm)). The sum is then stored, or added to `out` in f32.
     fn sums(

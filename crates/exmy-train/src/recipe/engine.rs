@@ -33,6 +33,7 @@
 mod image;
 mod images;
 mod joined;
+mod kept;
 mod observer;
 mod output;
 mod patch;
@@ -40,6 +41,7 @@ mod phase;
 mod side;
 
 pub use images::Images;
+pub use kept::Kept;
 pub use observer::{Observer, Rounded};
 pub use phase::Phase;
 
@@ -155,12 +157,15 @@ impl<'a, D: Quantize> Engine<'a, D> {
                 Some(Sums::Cores(cores)) => (None, Some(cores)),
             };
         let sides = [left, right].map(|side| self.sources(layer, members, side));
+        let stays = self.stays(layer, members, right);
+        let site = Site { layer, operator };
         if let (None, [Some(a), Some(b)]) = (steps, &sides) {
             if self.observer.is_some() {
                 self.show(device, layer, members, [left, right]);
             }
-            let packed = &mut self.images.packed;
-            fast::product(device, (operator, product), cores, [a, b], packed, out, (mode, to));
+            let Images { packed, kept, .. } = &mut *self.images;
+            let how = (packed, stays.then_some((kept, site)));
+            fast::product(device, (operator, product), cores, [a, b], how, out, (mode, to));
             return to.is_some();
         }
         let mut buffers = [&mut self.images.left, &mut self.images.right].map(std::mem::take);
@@ -177,23 +182,37 @@ impl<'a, D: Quantize> Engine<'a, D> {
             if show {
                 self.show(device, layer, members, [left, right]);
             }
-            let packed = &mut self.images.packed;
-            fast::product(device, (operator, product), cores, [&a, &b], packed, out, (mode, to));
+            let how = (&mut self.images.packed, None);
+            fast::product(device, (operator, product), cores, [&a, &b], how, out, (mode, to));
             [self.images.left, self.images.right] = buffers;
             return to.is_some();
         }
         let quantize = lap(Part::Linear(operator, product, Work::Quantize));
         let a = self.image(device, layer, members, left, a);
-        let b = self.image(device, layer, members, right, b);
+        let mut kept = std::mem::take(&mut self.images.kept);
+        let elements = right.tensor.rows() * right.tensor.cols();
+        if stays && kept.image((site, 0)).is_none() && kept.has_room(elements) {
+            let mut own = Buffer::default();
+            let image = self.image(device, layer, members, right, &mut own);
+            let size = [image.rows(), image.cols()];
+            // What nothing rounds is no image.
+            if !own.is_empty() {
+                kept.keep((site, 0), own, size);
+            }
+        }
+        let b = match kept.image((site, 0)).filter(|_| stays) {
+            Some(image) => image,
+            None => self.image(device, layer, members, right, b),
+        };
         drop(quantize);
         let rounded =
             cores.is_some() || steps.is_none() && self.rounds_all(layer, members, [left, right]);
         if rounded {
             let random = Philox::new(0, Stream::new("unused"));
             let source = |matrix| [Source { matrix, quantizer: Quantizer::NONE, random }];
-            let (sides, packed) = ([source(a), source(b)], &mut self.images.packed);
+            let (sides, how) = ([source(a), source(b)], (&mut self.images.packed, None));
             let sides = [&sides[0][..], &sides[1][..]];
-            fast::product(device, (operator, product), cores, sides, packed, out, (mode, to));
+            fast::product(device, (operator, product), cores, sides, how, out, (mode, to));
         } else {
             let _multiplying = lap(Part::Linear(operator, product, Work::Multiply));
             match steps {
@@ -202,6 +221,7 @@ impl<'a, D: Quantize> Engine<'a, D> {
             }
         }
         [self.images.left, self.images.right] = buffers;
+        self.images.kept = kept;
         rounded && to.is_some()
     }
 

@@ -7,8 +7,9 @@
 //! first one's product is stored and those of the others are added in the group's order.
 
 use crate::nn::device::MatrixMut;
-use crate::nn::site::{Operator, Product};
+use crate::nn::site::{Operator, Product, Site};
 use crate::nn::stopwatch::{Part, Work, lap};
+use crate::recipe::Kept;
 use crate::recipe::device::{Quantize, Source};
 use crate::recipe::sums::TensorCores;
 use exmy::format::Format;
@@ -25,7 +26,7 @@ pub(super) fn product<D: Quantize>(
     (operator, product): (Operator, Product),
     cores: Option<TensorCores>,
     [left, right]: [&[Source<'_, D>]; 2],
-    packed: &mut D::Packed,
+    (packed, mut kept): (&mut D::Packed, Option<(&mut Kept<D>, Site)>),
     mut out: MatrixMut<'_, D>,
     (mode, to): Store,
 ) {
@@ -34,12 +35,29 @@ pub(super) fn product<D: Quantize>(
         sources.len() > 1 && sources.iter().any(splits)
     };
     let time = |work| lap(Part::Linear(operator, product, work));
+    // Packs operands, a right one that is kept once, multiplies, and lends the left one's memory.
+    let mut multiply =
+        |member: usize, left: &[_], right: &[Source<'_, D>], out: MatrixMut<'_, D>, how: Store| {
+            let own = kept.as_mut().and_then(|(kept, site)| {
+                let elements = right.iter().map(|one| one.matrix.rows() * one.matrix.cols()).sum();
+                kept.packed((*site, member), elements)
+            });
+            let packing = time(Work::Quantize);
+            let Some((own, is_new)) = own else {
+                device.pack(packed, cores, product, left, right);
+                drop(packing);
+                let _multiplying = time(Work::Multiply);
+                return device.multiply(packed, out, how.0, how.1);
+            };
+            device.exchange_left(own, packed);
+            device.pack(own, cores, product, left, if is_new { right } else { &[] });
+            drop(packing);
+            let _multiplying = time(Work::Multiply);
+            device.multiply(own, out, how.0, how.1);
+            device.exchange_left(own, packed);
+        };
     if !scaled(left) && !scaled(right) {
-        let packing = time(Work::Quantize);
-        device.pack(packed, cores, product, left, right);
-        drop(packing);
-        let _multiplying = time(Work::Multiply);
-        return device.multiply(packed, out, mode, to);
+        return multiply(0, left, right, out, (mode, to));
     }
     let (count, mut start) = (left.len().max(right.len()), 0);
     for member in 0..count {
@@ -49,25 +67,22 @@ pub(super) fn product<D: Quantize>(
             1 => 0..0,
             _ => member..member + 1,
         };
-        let packing = time(Work::Quantize);
-        device.pack(packed, cores, product, &left[own(left)], &right[own(right)]);
-        drop(packing);
-        let _multiplying = time(Work::Multiply);
+        let (lefts, rights) = (&left[own(left)], &right[own(right)]);
         let (right, left) = (right[member.min(right.len() - 1)], left[member.min(left.len() - 1)]);
         match product {
             Product::GradInput => {
                 let mode = if member == 0 { mode } else { Output::Accumulate };
                 let to = to.filter(|_| member + 1 == count);
-                device.multiply(packed, out.again(), mode, to);
+                multiply(member, lefts, rights, out.again(), (mode, to));
             }
             Product::Forward => {
                 let end = start + right.matrix.rows();
-                device.multiply(packed, out.cols_range(start..end), mode, to);
+                multiply(member, lefts, rights, out.cols_range(start..end), (mode, to));
                 start = end;
             }
             Product::GradWeight => {
                 let end = start + left.matrix.cols();
-                device.multiply(packed, out.rows_range(start..end), mode, to);
+                multiply(member, lefts, rights, out.rows_range(start..end), (mode, to));
                 start = end;
             }
         }

@@ -144,6 +144,14 @@ impl TensorFormat {
         Self { fresh: false, ..*self }.plain().is_some()
     }
 
+    /// The quantizer that comes before the other, if one does.
+    pub(crate) const fn first_quantizer(&self) -> Option<Quantizer> {
+        match self.prior {
+            Some(Prior::Quantizer(first)) => Some(first),
+            _ => None,
+        }
+    }
+
     /// Whether there is a scale of the whole tensor besides those of blocks.
     pub const fn is_scaled(&self) -> bool {
         matches!(self.quantizer.target, Target::Block(format) if format.tensor_scale)

@@ -86,6 +86,38 @@ fn an_evaluation_has_the_losses_of_the_decoder() {
     first_queries(&config, &weights, &tokens[..24], seen[3]);
 }
 
+/// Rounded weights that are kept, all of them or as many as there is room for, change no bit.
+#[test]
+fn kept_weights_change_no_bit() {
+    let names =
+        ["f32", "mxfp4", "nvfp4", "mxfp4+input=f32", "rht16>nvfp4", "nvfp4@sr8", "e5m2+input=f32"];
+    let recipes = names.map(|name| name.parse().unwrap());
+    let mut model = Published::open(&data("llama")).unwrap();
+    let (weights, config) = (model.weights(|_| {}).unwrap(), shape(model.config(), 16));
+    let (tokens, _) = truth(&data("llama/truth.safetensors"));
+    let windows = Windows { window: 16, stride: 8 }.of(tokens.len());
+    let measured = |bytes: u64, by_piece: bool| -> Vec<Measures> {
+        if by_piece {
+            let mut model = Published::open(&data("llama")).unwrap();
+            let load = &mut |entry: &Entry, values: &mut [f32]| model.fill(entry, values);
+            let evaluation = Evaluation::by_piece(Cpu::new(), config, &recipes).unwrap();
+            let mut evaluation = evaluation.keeping(bytes);
+            evaluation.blocks(&tokens, &windows, 0, false, load).unwrap();
+            return evaluation.measures().cloned().collect();
+        }
+        let evaluation = Evaluation::new(Cpu::new(), config, weights.clone(), &recipes).unwrap();
+        let mut evaluation = evaluation.keeping(bytes);
+        for (number, window) in windows.iter().enumerate() {
+            evaluation.block(&tokens, window, number as u64, false).unwrap();
+        }
+        evaluation.measures().cloned().collect()
+    };
+    let expected = measured(0, false);
+    for (bytes, by_piece) in [(1 << 30, false), (200_000, false), (1 << 30, true)] {
+        assert!(measured(bytes, by_piece) == expected, "{bytes} {by_piece}");
+    }
+}
+
 /// The parameters of one piece of the model at a time change no bit.
 #[test]
 fn piece_by_piece_is_the_same() {

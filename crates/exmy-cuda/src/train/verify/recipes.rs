@@ -94,7 +94,10 @@ impl<D: Quantize> Trial<'_, D> {
                     [source(left.cols_range(0..cut), 1), source(left.cols_range(cut..b), 2)];
                 let parts = if cut == b { &parts[..1] } else { &parts[..] };
                 let mut packed = D::Packed::default();
-                device.pack(&mut packed, None, product, parts, &[source(right, 3)]);
+                device.pack(&mut packed, None, product, &parts[..1], &[source(right, 3)]);
+                // The right operand stays.
+                device.exchange_left(&mut packed, &mut D::Packed::default());
+                device.pack(&mut packed, None, product, parts, &[]);
                 let to = [None, Some((Format::BF16, Rules::DEFAULT))][i % 2];
                 for mode in [Mode::Overwrite, Mode::Accumulate] {
                     let mut out = self.draw(m * (n + 3));

@@ -282,6 +282,7 @@ fn evaluate(arguments: &Arguments, mut recipes: Vec<Recipe>, out: Option<&Path>)
         blocks: &blocks,
         calibration: &arguments.calibration,
         by_layer,
+        spare: spare(available, needs.total()),
         watched: arguments.layers,
         quiet,
     };
@@ -341,6 +342,11 @@ fn evaluate(arguments: &Arguments, mut recipes: Vec<Recipe>, out: Option<&Path>)
 fn scored_bytes(tokenizer: &Tokenizer, tokens: &[u32]) -> Result<usize> {
     let length = |tokens: &[u32]| Ok::<_, Error>(tokenizer.decode(tokens)?.len());
     Ok(length(tokens)?.saturating_sub(length(&tokens[..1])?).max(1))
+}
+
+/// Bytes in which rounded weights may be kept: half of what is there besides.
+pub(crate) fn spare(available: Option<u64>, needs: u64) -> u64 {
+    available.map_or(0, |available| available.saturating_sub(needs) / 2)
 }
 
 /// What is about to be done, and the memory that it takes.

@@ -1,6 +1,6 @@
 //! `exmy generate`: a published model continues a text.
 
-use crate::eval::{known, rules, tokenizer};
+use crate::eval::{known, rules, spare, tokenizer};
 use crate::phase::Phase;
 use crate::sample::{Screen, possible};
 use crate::settings::Work;
@@ -182,10 +182,16 @@ fn generate(arguments: &Arguments, recipe: &Recipe) -> Result<u8> {
     let preparing = Phase::begin("preparing the device", quiet);
     let cuda = place.ready_for(&config, std::slice::from_ref(recipe))?;
     drop(preparing);
+    let needs = 4 * params.len() as u64 + cache_bytes(&config, room);
+    let spare = spare(place.available()?, needs);
     let text = Text { arguments, recipe, tokenizer: &tokenizer, prompt, ends, room };
     match cuda {
-        None => text.write(Generator::new(Cpu::new(), config, params, recipe, options)?),
-        Some(cuda) => text.write(Generator::new(cuda, config, params, recipe, options)?),
+        None => {
+            text.write(Generator::new(Cpu::new(), config, params, recipe, options)?.keeping(spare))
+        }
+        Some(cuda) => {
+            text.write(Generator::new(cuda, config, params, recipe, options)?.keeping(spare))
+        }
     }
 }
 

@@ -145,6 +145,11 @@ impl Quantize for Cpu {
         }
     }
 
+    fn exchange_left(&self, one: &mut Packs, other: &mut Packs) {
+        core::mem::swap(&mut one.left, &mut other.left);
+        core::mem::swap(&mut one.codes[0], &mut other.codes[0]);
+    }
+
     fn sums(
         &self,
         sum: Sum,

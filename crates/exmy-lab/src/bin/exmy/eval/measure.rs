@@ -26,6 +26,8 @@ pub(super) struct Job<'a> {
     pub(super) blocks: &'a [Window],
     pub(super) calibration: &'a Calibration,
     pub(super) by_layer: bool,
+    /// Bytes of memory for rounded weights.
+    pub(super) spare: u64,
     /// Whether operators are looked at in the first window.
     pub(super) watched: bool,
     pub(super) quiet: bool,
@@ -48,8 +50,8 @@ impl Job<'_> {
     }
 
     fn by_piece<D: Quantize>(self, device: D) -> Result<Vec<(Measures, Layers)>> {
-        let Self { model, tokens, config, recipes, blocks, watched, quiet, .. } = self;
-        let mut evaluation = Evaluation::by_piece(device, *config, recipes)?;
+        let Self { model, tokens, config, recipes, blocks, spare, watched, quiet, .. } = self;
+        let mut evaluation = Evaluation::by_piece(device, *config, recipes)?.keeping(spare);
         let mut bar = Bar::new(blocks.len(), quiet);
         let (mut done, together) = (0, together(config, recipes.len()));
         while done < blocks.len() {
@@ -65,12 +67,12 @@ impl Job<'_> {
     }
 
     fn whole<D: Quantize>(self, device: D) -> Result<Vec<(Measures, Layers)>> {
-        let Self { model, tokenizer, tokens, config, recipes, blocks, quiet, .. } = self;
+        let Self { model, tokenizer, tokens, config, recipes, blocks, spare, quiet, .. } = self;
         let reading = Phase::begin("reading the weights", quiet);
         let params = model.weights(|_| {})?;
         drop(reading);
         let changed = self.calibration.changed(model, tokenizer, config, &params, quiet)?;
-        let mut evaluation = Evaluation::new(device, *config, params, recipes)?;
+        let mut evaluation = Evaluation::new(device, *config, params, recipes)?.keeping(spare);
         changed.into_iter().for_each(|changed| evaluation.change(changed));
         let mut bar = Bar::new(blocks.len(), quiet);
         for (number, window) in blocks.iter().enumerate() {
