@@ -42,6 +42,7 @@
 #[doc(hidden)]
 pub mod bump;
 mod bundle;
+mod by_token;
 pub mod clip;
 pub mod device;
 mod engine;

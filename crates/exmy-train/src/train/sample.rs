@@ -3,14 +3,17 @@
 //! Each token is drawn from softmax(logits / temperature) by inversion: the uniform number of token
 //! i is addressed by (seed, "sample", i), so the same seed gives the same text. The model sees the
 //! last `context` tokens.
+//!
+//! While the text fits the context, and where the recipe takes each token by itself, keys and values of the
+//! tokens so far stay in a cache, and rounded weights stay, too: the same text, sooner.
 
-use crate::nn::decoder::Decoder;
+use crate::nn::decoder::{Cache, Config, Decoder};
 use crate::nn::device::{Buffer, Cpu};
 use crate::recipe::device::Quantize;
-use crate::recipe::{Engine, Images, Phase, Plan};
-use crate::train::checkpoint;
-use crate::train::config::Config;
+use crate::recipe::{Engine, Images, Kept, Phase, Plan};
+use crate::train::config;
 use crate::train::run::Folder;
+use crate::train::{checkpoint, memory};
 use exmy::error::{Error, Result};
 use exmy::random::{Philox, Stream};
 use exmy::shown::printable_path;
@@ -29,12 +32,14 @@ pub struct Options {
 /// A model that continues token sequences.
 pub struct Sampler<D: Quantize = Cpu> {
     device: D,
-    config: Config,
+    config: config::Config,
     decoder: Decoder<D>,
     params: Buffer<D>,
     plan: Plan,
     images: Images<D>,
     options: Options,
+    /// Keys and values of tokens, and these tokens; `None` where nothing is kept.
+    cache: Option<(Cache<D>, Vec<u32>)>,
 }
 
 impl Sampler {
@@ -77,11 +82,29 @@ impl<D: Quantize> Sampler<D> {
         let decoder = Decoder::on(device.clone(), shape);
         let decoder = decoder.map_err(|error| Error::new(error.to_string()))?;
         let plan = config.recipe.settled(&layout, config.train.steps)?;
-        Ok(Self { device, config, decoder, params, plan, images: Images::default(), options })
+        let step = Phase::Sample(0).step();
+        let cache = decoder.cache().filter(|_| plan.is_by_token(step));
+        let mut images = Images::default();
+        images.kept = Kept::new(memory::available().map_or(0, |bytes| bytes as usize / 8));
+        let cache = cache.map(|cache| (cache, Vec::new()));
+        Ok(Self { device, config, decoder, params, plan, images, options, cache })
+    }
+
+    /// The same without anything that is kept: every token is computed from the whole text.
+    #[must_use]
+    pub fn forgetful(mut self) -> Self {
+        self.cache = None;
+        self.images.kept = Kept::default();
+        self
+    }
+
+    /// Whether keys and values stay.
+    pub fn keeps(&self) -> bool {
+        self.cache.is_some()
     }
 
     /// The run's configuration.
-    pub fn config(&self) -> &Config {
+    pub fn config(&self) -> &config::Config {
         &self.config
     }
 
@@ -90,12 +113,28 @@ impl<D: Quantize> Sampler<D> {
     /// # Panics
     /// If `tokens` is empty or holds a token outside the vocabulary.
     pub fn next_token(&mut self, tokens: &[u32]) -> u32 {
-        let context = self.decoder.config().context;
+        let Config { context, sink, .. } = *self.decoder.config();
         let seen = &tokens[tokens.len().saturating_sub(context)..];
         let position = tokens.len() as u64;
         let phase = Phase::Sample(position);
         let mut engine = Engine::new(&self.plan, self.options.seed, phase, &mut self.images);
-        let logits = self.decoder.last_logits(&self.params, seen, &mut engine);
+        // Without room for the sink's own place, it is in that of the first token.
+        let fits = tokens.len() + usize::from(sink) <= context;
+        let logits = match self.cache.as_mut().filter(|_| fits) {
+            Some((cache, held)) => {
+                if held.is_empty() || !tokens.starts_with(held) || tokens.len() == held.len() {
+                    cache.clear();
+                    held.clear();
+                }
+                let mut new = tokens[held.len()..].to_vec();
+                if sink && held.is_empty() {
+                    new.insert(0, 0);
+                }
+                *held = tokens.to_vec();
+                self.decoder.continued(&self.params, &new, cache, &mut engine)
+            }
+            None => self.decoder.last_logits(&self.params, seen, &mut engine),
+        };
         let logits = self.device.read(logits);
         let random = Philox::new(self.options.seed, Stream::new("sample"));
         draw(&logits, self.options, random.uniform(position))

@@ -27,6 +27,11 @@ impl<D: Device> Cache<D> {
         self.tokens
     }
 
+    /// Forgets the sequence.
+    pub fn clear(&mut self) {
+        self.tokens = 0;
+    }
+
     pub(super) fn layer(&mut self, l: usize) -> Past<'_, D> {
         Past { rows: &mut self.layers[l], tokens: self.tokens }
     }

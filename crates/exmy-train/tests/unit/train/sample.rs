@@ -1,4 +1,8 @@
-use exmy_train::train::sample::{Options, draw};
+use exmy_train::train::preset::preset;
+use exmy_train::train::record::Metrics;
+use exmy_train::train::run::{Folder, Watch, load_data, train};
+use exmy_train::train::sample::{Options, Sampler, draw};
+use exmy_train::train::start;
 
 const OPTIONS: Options = Options { temperature: 1.0, top_k: 0, seed: 0 };
 
@@ -18,4 +22,57 @@ fn temperature_and_top_k_narrow_the_choice() {
     assert_eq!(draw(&logits, Options { temperature: 0.0, ..OPTIONS }, 0.999), 1);
     assert_eq!(draw(&logits, Options { top_k: 2, ..OPTIONS }, 0.999), 2);
     assert_eq!(draw(&logits, Options { top_k: 1, ..OPTIONS }, 0.999), 1);
+}
+
+/// Watches nothing.
+struct Unseen;
+
+impl Watch for Unseen {
+    fn step(&mut self, _: &Metrics, _: u64) -> bool {
+        true
+    }
+
+    fn phase(&mut self, _: &str) {}
+}
+
+/// The cache gives the text of a sampler that reads all of it for each token: within the context, where the
+/// text outgrows it, and after another text. Recipes of which a cache is none go on as before.
+#[test]
+fn what_is_kept_changes_no_token() {
+    let folder = tempfile::tempdir().unwrap();
+    for (i, (recipe, sink)) in [
+        ("f32", true),
+        ("mxfp8-e4m3+k:tensor=mxfp4+out=bf16", false),
+        ("nvfp4", false),
+        ("e4m3@sr8", false),
+        ("f32+scores:tensor=bf16", false),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let changes = "[model]\nd_model = 32\nheads = 2\nkv_heads = 1\nhidden = 48\ncontext = 17\n\
+                       [train]\nbatch = 2";
+        let config = preset("nano").unwrap().overlaid(changes).unwrap();
+        let mut config = config.with_setting(&format!("recipe={recipe}")).unwrap();
+        config = config.with_setting(&format!("model.sink={sink}")).unwrap();
+        config.train = config.train.with_steps(2);
+        let data = load_data(&mut config).unwrap();
+        start::settle(&mut config).unwrap();
+        let run = Folder::new(folder.path().join(format!("{i}")));
+        run.create(&config).unwrap();
+        train(&run, &data, &mut Unseen).unwrap();
+        let options = Options { temperature: 1.0, top_k: 0, seed: 3 };
+        let mut quick = Sampler::open(&run, options).unwrap();
+        let mut plain = Sampler::open(&run, options).unwrap().forgetful();
+        assert_eq!(quick.keeps(), i < 2, "{recipe}");
+        for begin in [&[1, 5, 9][..], &[7]] {
+            let mut text = begin.to_vec();
+            for _ in 0..20 {
+                let token = quick.next_token(&text);
+                assert_eq!(token, plain.next_token(&text), "{recipe}, {text:?}");
+                text.push(token);
+            }
+            assert_eq!(quick.next_token(&text[..9]), text[9], "{recipe}");
+        }
+    }
 }
