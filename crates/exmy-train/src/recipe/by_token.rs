@@ -33,7 +33,7 @@ fn rounds_rows(quantizer: Quantizer) -> bool {
 /// Whether numbers of rows of tokens are each row's own.
 fn is_by_row(numbers: &TensorFormat) -> bool {
     let prior = match numbers.prior {
-        None | Some(Prior::Mask(_) | Prior::Zero) => true,
+        None | Some(Prior::Mask(_) | Prior::Zero | Prior::Times(_)) => true,
         Some(Prior::Clip(clip)) => !clip.scaled,
         Some(Prior::Quantizer(first)) => rounds_rows(first),
     };
