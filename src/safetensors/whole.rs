@@ -16,6 +16,13 @@ use std::path::{Path, PathBuf};
 /// Prefix of names that are not yet what they will be.
 pub const PARTIAL: &str = ".partial-";
 
+/// Whether a path's last name is one of something that is still being written, or was when its writer was
+/// killed.
+#[doc(hidden)]
+pub fn is_partial(path: &Path) -> bool {
+    split(path).1.starts_with(PARTIAL)
+}
+
 /// A file that is being written under another name. Dropped before [`finish`](Self::finish) it
 /// vanishes, and what was in its place stays.
 ///

@@ -170,9 +170,7 @@ fn refuse_other(out: &Path) -> Result<()> {
         Err(error) => Err(Error::io("use", out, error).hint("give the name of a new folder")),
         Ok(entries) => {
             // What a call left that was ended before it began.
-            let is_part =
-                |name: &std::ffi::OsStr| name.to_string_lossy().starts_with(whole::PARTIAL);
-            let mut entries = entries.flatten().filter(|entry| !is_part(&entry.file_name()));
+            let mut entries = entries.flatten().filter(|entry| !whole::is_partial(&entry.path()));
             let is_ours = [MANIFEST, UNFINISHED].iter().any(|name| out.join(name).is_file());
             match entries.next().is_none() || is_ours {
                 true => Ok(()),

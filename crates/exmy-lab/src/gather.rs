@@ -294,7 +294,7 @@ fn folders(path: &Path, depth: usize, found: &mut Found) -> Result<()> {
     let mut below: Vec<PathBuf> =
         entries.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
     // What a process is putting together, or was when it was killed, is no run yet.
-    below.retain(|path| !whole::split(path).1.starts_with(whole::PARTIAL));
+    below.retain(|path| !whole::is_partial(path));
     below.sort();
     let before = found.runs.len();
     below.iter().try_for_each(|path| folders(path, depth - 1, found))?;

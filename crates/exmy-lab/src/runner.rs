@@ -31,6 +31,7 @@ use crate::device::Place;
 use crate::turns::{self, Turns};
 use exmy::error::{Error, Result};
 use exmy::parallel;
+use exmy::safetensors::whole;
 use exmy::shown::printable_path;
 use exmy_train::train::config::Config;
 use exmy_train::train::data::{Dataset, Source};
@@ -105,7 +106,9 @@ pub(crate) fn run_path(parent: &Path, name: &str) -> PathBuf {
             found.rsplit_once('-').map(|of| of.1) == name.rsplit_once('-').map(|of| of.1)
         })
     };
-    entries.map(|entry| entry.path()).find(is_same).unwrap_or(path)
+    // A run whose folder a kill left half-made has the same hash.
+    let mut whole = entries.map(|entry| entry.path()).filter(|path| !whole::is_partial(path));
+    whole.find(is_same).unwrap_or(path)
 }
 
 /// Refuses runs of which one cannot be trained at a place, for want of memory or of tensor cores.

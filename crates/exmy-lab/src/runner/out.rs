@@ -266,6 +266,7 @@ impl OutFolder {
             return Ok(vec![out]);
         }
         let mut below: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+        below.retain(|path| !whole::is_partial(path));
         below.sort();
         let runs: Vec<_> = below.iter().filter(|path| path.join("config.toml").is_file()).collect();
         if !runs.is_empty() {

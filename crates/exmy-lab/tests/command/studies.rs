@@ -113,6 +113,15 @@ fn is_the_same_however_its_runs_are_made(which: &Study, runs: usize) {
 
     let start = [&which[..], &["--out", killed.to_str().unwrap()]].concat();
     kill_after(&start, time / 3);
+    // A kill while the folder of a run is made leaves it under another name, and that is no run.
+    let runs = killed.join("runs");
+    let run = fs::read_dir(whole.join("runs")).unwrap().map(|entry| entry.unwrap().path());
+    let run = run.filter(|run| run.to_string_lossy().contains("e4m3")).max().unwrap();
+    let name = run.file_name().unwrap().to_str().unwrap();
+    let _ = fs::remove_dir_all(runs.join(name));
+    let half_made = runs.join(format!(".partial-1-{name}"));
+    fs::create_dir_all(&half_made).unwrap();
+    fs::copy(run.join("config.toml"), half_made.join("config.toml")).unwrap();
     assert_eq!(study(&killed, &[]), said);
     assert!(results(&killed) == expected);
 }
