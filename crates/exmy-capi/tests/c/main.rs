@@ -202,3 +202,68 @@ fn the_header_is_the_one_that_cbindgen_makes() {
     }
     assert_eq!(made, fs::read_to_string(path).unwrap(), "EXMY_WRITE_DOCS=1 writes it");
 }
+
+mod long {
+    use super::{Command, Path, built, here, is_there, skipped, succeed};
+
+    /// The simulator that compiles benches.
+    fn verilator() -> String {
+        std::env::var("EXMY_VERILATOR").unwrap_or("verilator".into())
+    }
+
+    /// Makes the program of the bench in a folder.
+    fn compile(folder: &Path) {
+        let mut command = Command::new(verilator());
+        command.args(["--binary", "-Wno-fatal", "--top-module", "bench", "-o", "bench"]);
+        command
+            .arg("--Mdir")
+            .arg(folder)
+            .args(["-CFLAGS", &format!("-I{}", show(&here("include")))]);
+        for file in ["exmy_pkg.sv", "designs.sv", "bench.sv", "exmy_dpi.c"] {
+            command.arg(here("sv").join(file));
+        }
+        let library = show(&built().join("libexmy_capi.a"));
+        command.args(["-LDFLAGS", &format!("{library} -lpthread -ldl -lm")]);
+        succeed(&mut command);
+    }
+
+    fn show(path: &Path) -> String {
+        path.to_str().unwrap().to_owned()
+    }
+
+    /// Three designs in SystemVerilog, written from the documents, agree with exmy; a bug in any is found.
+    #[test]
+    #[ignore = "long: .ci/run runs it"]
+    fn the_bench_passes_and_finds_planted_bugs() {
+        if !is_there(&verilator()) {
+            return skipped("no verilator (EXMY_VERILATOR names one)");
+        }
+        let folder = tempfile::tempdir().unwrap();
+        compile(folder.path());
+        for bug in 0..=3 {
+            let mut bench = Command::new(folder.path().join("bench"));
+            let out = succeed(bench.args([&format!("+bug={bug}"), "+cases=20000"]));
+            let ends = if bug == 0 { "PASSED" } else { "FAILED" };
+            assert!(out.lines().any(|line| line == ends), "bug {bug}: {out}");
+            for design in 1..=3 {
+                let clean = out.contains(&format!("design {design}: 0 mismatches\n"));
+                assert_eq!(clean, design != bug, "bug {bug}: {out}");
+            }
+            // What was exercised: of a row, the number of a class.
+            let count = |row: &str, class: usize| -> u32 {
+                let line = out.lines().find(|line| line.starts_with(row)).unwrap();
+                line[row.len()..].split_whitespace().nth(class).unwrap().parse().unwrap()
+            };
+            for (row, classes) in [
+                ("mulAdd operands", &[0, 1, 2, 4][..]),
+                ("mulAdd results", &[0, 1, 2, 4]),
+                ("dot operands", &[0, 1, 2, 4]),
+                ("dot results", &[0, 1, 2, 3, 4]),
+                ("converter operands", &[0, 1, 2, 4]),
+                ("converter results", &[0, 1, 2, 4]),
+            ] {
+                assert!(classes.iter().all(|class| count(row, *class) > 0), "{row}: {out}");
+            }
+        }
+    }
+}

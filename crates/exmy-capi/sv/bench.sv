@@ -1,0 +1,216 @@
+// A bench that holds three designs to exmy: a multiply-add of E4M3, a dot product of MXFP8, a stochastic converter.
+//
+// +bug=1, 2 or 3 switches on a bug of that design, +cases=N is the number of random cases of each (100000). It prints the
+// first mismatches with the reference's view of them, then what was exercised, and ends with PASSED or FAILED.
+
+module bench;
+  import exmy_pkg::*;
+
+  int bug = 0;
+  int cases = 100000;
+  int mismatches[1:3];
+  logic [31:0] state = 32'h2545F491;
+
+  // Random words that are the same in every simulator (xorshift32 of Marsaglia).
+  function automatic logic [31:0] random();
+    state ^= state << 13;
+    state ^= state >> 17;
+    state ^= state << 5;
+    return state;
+  endfunction
+
+  // A random byte; often one of the codes where bugs live: zeros, subnormals, ones, largest, NaN.
+  function automatic logic [7:0] interesting();
+    logic [31:0] word = random();
+    case (word[11:8])
+      4'd0: return {word[7], 7'h00};
+      4'd1: return {word[7], 4'h0, word[2:0]};
+      4'd2: return {word[7], 7'h38};
+      4'd3: return {word[7], 4'hF, word[2:0]};
+      default: return word[7:0];
+    endcase
+  endfunction
+
+  // Classes of operands and results, counted: of E4M3 codes, then of binary32.
+  typedef enum int {ZERO, SUBNORMAL, NORMAL, INFINITE, NAN} class_of;
+  int operands[1:3][5];
+  int results[1:3][5];
+  int ties, saturated, inexact, exact, cancelled, random_up, random_down;
+
+  function automatic class_of of_e4m3(input logic [7:0] x);
+    if (&x[6:0]) return NAN;
+    if (x[6:0] == 0) return ZERO;
+    return x[6:3] == 0 ? SUBNORMAL : NORMAL;
+  endfunction
+
+  function automatic class_of of_f32(input logic [31:0] x);
+    if (&x[30:23]) return x[22:0] == 0 ? INFINITE : NAN;
+    if (x[30:0] == 0) return ZERO;
+    return x[30:23] == 0 ? SUBNORMAL : NORMAL;
+  endfunction
+
+  task automatic report(input int which, input string text);
+    mismatches[which]++;
+    if (mismatches[which] <= 3) $display("mismatch: %s", text);
+  endtask
+
+  // Multiply-add.
+  logic [7:0] fma_a, fma_b, fma_c, fma_d;
+  logic fma_inexact;
+  e4m3_mul_add fma (.bug(bug == 1), .a(fma_a), .b(fma_b), .c(fma_c), .d(fma_d), .inexact(fma_inexact));
+
+  // It is a tie where nearest to zero and nearest away differ.
+  task automatic check_fma();
+    chandle even = make_function("e4m3_mulAdd", "overflow=sat-finite");
+    chandle away = make_function("e4m3_mulAdd", "overflow=sat-finite,round=rna");
+    chandle zero = make_function("e4m3_mulAdd", "overflow=sat-finite,round=rnz");
+    byte unsigned flags, ignored;
+    logic [7:0] wanted;
+    for (int i = 0; i < cases; i++) begin
+      fma_a = interesting();
+      fma_b = interesting();
+      fma_c = interesting();
+      #1;
+      wanted = 8'(evaluate(even, 64'(fma_a), 64'(fma_b), 64'(fma_c), 0, flags));
+      operands[1][of_e4m3(fma_a)]++;
+      operands[1][of_e4m3(fma_b)]++;
+      operands[1][of_e4m3(fma_c)]++;
+      results[1][of_e4m3(wanted)]++;
+      if ((flags & EXMY_SATURATED) != 0) saturated++;
+      if ((flags & EXMY_INEXACT) != 0) inexact++;
+      else exact++;
+      if (evaluate(away, 64'(fma_a), 64'(fma_b), 64'(fma_c), 0, ignored)
+          != evaluate(zero, 64'(fma_a), 64'(fma_b), 64'(fma_c), 0, ignored)) ties++;
+      if (of_e4m3(wanted) == NAN && of_e4m3(fma_d) == NAN) continue;
+      if (fma_d != wanted || fma_inexact != ((flags & EXMY_INEXACT) != 0))
+        report(1, $sformatf("e4m3_mulAdd %h %h %h gives %h (inexact %b), exmy %h (flags %h)",
+                            fma_a, fma_b, fma_c, fma_d, fma_inexact, wanted, flags));
+    end
+    exmy_function_free(even);
+    exmy_function_free(away);
+    exmy_function_free(zero);
+  endtask
+
+  // Dot product.
+  logic [31:0][7:0] dot_a, dot_b;
+  logic [7:0] dot_scale_a, dot_scale_b;
+  logic [31:0] dot_c, dot_d;
+  mxfp8_dot dot (.bug(bug == 2), .a(dot_a), .b(dot_b), .a_scale(dot_scale_a), .b_scale(dot_scale_b),
+                 .c(dot_c), .d(dot_d));
+
+  task automatic check_dot();
+    chandle unit = make_unit("custom,l=32,f=25:mxfp8-e4m3");
+    longint unsigned a[32], b[32], a_scale[1], b_scale[1], result;
+    logic [31:0] wanted, word;
+    bit is_equal;
+    for (int i = 0; i < cases / 10; i++) begin
+      word = random();
+      for (int k = 0; k < 32; k++) begin
+        // NaN in one dot product of eight; pairs that cancel in some.
+        dot_a[k] = interesting();
+        dot_b[k] = interesting();
+        if (word[2:0] != 0 && &dot_a[k][6:0]) dot_a[k] = 8'h38;
+        if (word[2:0] != 0 && &dot_b[k][6:0]) dot_b[k] = 8'h38;
+        if (word[4:3] == 0 && k % 2 == 1) begin
+          dot_a[k] = dot_a[k - 1] ^ 8'h80;
+          dot_b[k] = dot_b[k - 1];
+        end
+      end
+      dot_scale_a = word[5] ? 8'(127 + int'(word[9:6]) - 8) : 8'(random());
+      dot_scale_b = word[5] ? 8'(127 + int'(word[13:10]) - 8) : 8'(random());
+      if (word[2:0] != 0 && &dot_scale_a) dot_scale_a = 8'h7F;
+      if (word[2:0] != 0 && &dot_scale_b) dot_scale_b = 8'h7F;
+      dot_c = random();
+      case (word[16:14])
+        3'd0: dot_c = 0;
+        3'd1: dot_c = {dot_c[31], 8'd0, dot_c[22:0]};
+        3'd2, 3'd3, 3'd4: dot_c = {dot_c[31], 8'(120 + int'(word[20:17])), dot_c[22:0]};
+        default: ;
+      endcase
+      #1;
+      for (int k = 0; k < 32; k++) begin
+        a[k] = 64'(dot_a[k]);
+        b[k] = 64'(dot_b[k]);
+        operands[2][of_e4m3(dot_a[k])]++;
+        operands[2][of_e4m3(dot_b[k])]++;
+      end
+      a_scale[0] = 64'(dot_scale_a);
+      b_scale[0] = 64'(dot_scale_b);
+      if (exmy_dpi_unit_dot(unit, a, b, a_scale, b_scale, 64'(dot_c), result) != 0)
+        $fatal(1, "exmy: %s", exmy_message());
+      wanted = 32'(result);
+      results[2][of_f32(wanted)]++;
+      if (word[4:3] == 0 && wanted == dot_c) cancelled++;
+      is_equal = dot_d == wanted || (of_f32(dot_d) == NAN && of_f32(wanted) == NAN);
+      if (!is_equal) begin
+        report(2, $sformatf("dot product gives %h, exmy %h", dot_d, wanted));
+        if (mismatches[2] == 1) $display("%s", exmy_dpi_unit_explain(unit, a, b, a_scale, b_scale, 64'(dot_c)));
+      end
+    end
+    exmy_unit_free(unit);
+  endtask
+
+  // Converter.
+  logic [31:0] convert_x;
+  logic [7:0] convert_random, convert_y;
+  f32_to_e4m3_stochastic convert (.bug(bug == 3), .x(convert_x), .random(convert_random), .y(convert_y));
+
+  task automatic check_convert();
+    chandle stochastic = make_function("f32_to_e4m3", "round=sr8,overflow=sat-finite");
+    chandle down = make_function("f32_to_e4m3", "round=rtz,overflow=sat-finite");
+    byte unsigned flags, ignored;
+    logic [7:0] wanted, truncated;
+    logic [31:0] word;
+    for (int i = 0; i < cases; i++) begin
+      word = random();
+      convert_x = random();
+      // Most numbers near those of E4M3.
+      if (word[1:0] != 0) convert_x[30:23] = 8'(114 + int'(word[6:2]) % 24);
+      if (word[12:7] == 0) convert_x[30:0] = 0;
+      convert_random = word[31:24];
+      #1;
+      wanted = 8'(evaluate(stochastic, 64'(convert_x), 0, 0, {convert_random, 24'd0}, flags));
+      truncated = 8'(evaluate(down, 64'(convert_x), 0, 0, 0, ignored));
+      operands[3][of_f32(convert_x)]++;
+      results[3][of_e4m3(wanted)]++;
+      if ((flags & EXMY_INEXACT) != 0 && (flags & EXMY_OVERFLOW) == 0) begin
+        if (wanted == truncated) random_down++;
+        else random_up++;
+      end
+      if (of_e4m3(wanted) == NAN && of_e4m3(convert_y) == NAN) continue;
+      if (convert_y != wanted)
+        report(3, $sformatf("f32_to_e4m3 %h with %h gives %h, exmy %h", convert_x, convert_random, convert_y, wanted));
+    end
+    exmy_function_free(stochastic);
+    exmy_function_free(down);
+  endtask
+
+  task automatic row(input string what, input int counts[5]);
+    $display("%-22s %10d %10d %10d %10d %10d", what, counts[0], counts[1], counts[2], counts[3], counts[4]);
+  endtask
+
+  initial begin
+    int given;
+    if ($value$plusargs("bug=%d", given) != 0) bug = given;
+    if ($value$plusargs("cases=%d", given) != 0) cases = given;
+    $display("exmy %s", exmy_version());
+    check_fma();
+    check_dot();
+    check_convert();
+    $display("%-22s %10s %10s %10s %10s %10s", "exercised", "zero", "subnormal", "normal", "infinite", "NaN");
+    row("mulAdd operands", operands[1]);
+    row("mulAdd results", results[1]);
+    row("dot operands", operands[2]);
+    row("dot results", results[2]);
+    row("converter operands", operands[3]);
+    row("converter results", results[3]);
+    $display("mulAdd: %0d ties, %0d saturated, %0d inexact, %0d exact", ties, saturated, inexact, exact);
+    $display("dot: %0d sums cancelled to the addend", cancelled);
+    $display("converter: %0d rounded up by the random bits, %0d down", random_up, random_down);
+    for (int which = 1; which <= 3; which++)
+      $display("design %0d: %0d mismatches", which, mismatches[which]);
+    if (mismatches[1] + mismatches[2] + mismatches[3] == 0) $display("PASSED");
+    else $display("FAILED");
+    $finish;
+  end
+endmodule
