@@ -4,6 +4,7 @@
 //! * [`function`]: an operation on formats by its Berkeley TestFloat name;
 //! * [`evaluate`]: what it returns;
 //! * [`testfloat`]: TestFloat's case lines and the verdict on them;
+//! * [`mod@compute`]: a stream of operands, answered with results;
 //! * [`convert`]: a stream of codes from one format to another;
 //! * [`cases`]: cases for any operation on any formats, in several styles;
 //! * [`columns`]: recorded conversions of hardware and libraries, recomputed;
@@ -12,8 +13,10 @@
 
 #![forbid(unsafe_code)]
 
+mod answer;
 pub mod cases;
 pub mod columns;
+pub mod compute;
 pub mod convert;
 pub mod evaluate;
 mod exact;

@@ -173,6 +173,20 @@ impl Evaluator {
         }
     }
 
+    /// The operands as they are read where that is as zeros: a zero in place of each subnormal number. Its
+    /// sign is lost, so this is for what a sign of zero does not matter to.
+    pub(super) fn read(&self, mut words: [u128; 3]) -> [u128; 3] {
+        if matches!(self.context.rules.operands, Operands::Zero | Operands::PositiveZero) {
+            for (word, kind) in words.iter_mut().zip(self.function.operands()) {
+                let Kind::Format(format) = *kind else { continue };
+                if Operand::new(format, *word as u64).is_subnormal() {
+                    *word = 0;
+                }
+            }
+        }
+        words
+    }
+
     /// The result for operand words; those beyond the number of operands are ignored, as are bits
     /// beyond an operand's width. `random` is the word whose top bits stochastic modes use.
     ///
@@ -187,12 +201,7 @@ impl Evaluator {
             // Not reached: what asks for an operand has a format there.
             _ => Operand::new(context.to, words[i] as u64),
         };
-        // What has no result of a format reads its operands here; zeros of both signs are the same to it.
-        let zero = matches!(context.rules.operands, Operands::Zero | Operands::PositiveZero);
-        let read = |i| match operand(i) {
-            Operand { format, .. } if zero && operand(i).is_subnormal() => Operand::new(format, 0),
-            operand => operand,
-        };
+        let read = |i| Operand { code: self.read(words)[i] as u64, ..operand(i) };
         let rounded = match self.function.operation() {
             O::Convert => context.convert(operand(0)),
             O::ToInteger => {

@@ -80,6 +80,7 @@ fn hexadecimal(negative: bool, significand: u128, exponent: i32) -> String {
 pub(super) fn value(evaluator: &Evaluator, case: &Case) -> Option<String> {
     use Operation as O;
     let function = evaluator.function();
+    let case = &Case { operands: evaluator.read(case.operands), ..*case };
     let word = |i: usize| -> Option<Exact> {
         let Kind::Format(format) = function.operands()[i] else { return None };
         format.decode(case.operands[i] as u64).exact()

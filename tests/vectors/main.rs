@@ -4,6 +4,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod compute;
 mod convert;
 mod functions;
 mod samples;

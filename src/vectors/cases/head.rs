@@ -43,6 +43,12 @@ fn command(evaluator: &Evaluator, cases: &Cases, style: Style) -> String {
         level(cases),
         request.seed,
     );
+    if let Some(flush) = evaluator.settings().flush {
+        text += &format!(" --flush {flush}");
+    }
+    if let Some(operands) = evaluator.settings().operands {
+        text += &format!(" --subnormals {operands}");
+    }
     if request.exhaustive {
         text += " --exhaustive";
     }

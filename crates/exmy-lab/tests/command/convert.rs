@@ -127,6 +127,8 @@ fn flushing_is_as_documented() {
         let back = ["convert", "--from", "e4m3fn", "--to", "f32", "--flush", row[1]];
         assert_eq!(with_input(&back, b"01\n").1, "3b000000\n", "{}", row[1]);
     }
+    let zeros = ["convert", "--from", "e4m3fn", "--to", "f32", "--subnormals", "zero"];
+    assert_eq!(with_input(&zeros, b"01\n87\n08\n").1, "00000000\n80000000\n3c800000\n");
     let help = String::from_utf8(succeed(&mut exmy(&["convert", "--help"])).stdout).unwrap();
     assert!(names.iter().all(|name| help.contains(&format!("{name}:"))), "{help}");
 }

@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod columns;
+mod compute;
 mod convert;
 #[cfg(feature = "tokenizers")]
 mod data;

@@ -120,6 +120,7 @@ fn names_break_no_line() {
         "quantize empty none --to e4m3fn",
         "formats ODD",
         "convert --from ODD",
+        "compute ODD",
         "vectors ODD",
         "verify ODD",
         "verify-cols file",

@@ -101,8 +101,8 @@ fn misuse_is_answered() {
         (&["vectors", "f16_add", "--level", "3"], "1..=2"),
         (&["vectors", "f16_add", "--style", "jsn"], "did you mean json"),
         (&["vectors", "f16_add", "--count", "0"], "at least 1"),
-        (&["vectors", "e4m3fn_mul", "--flush", "flush-output"], "only `exmy convert` flushes"),
-        (&["vectors", "e4m3fn_mul", "--flush"], "only `exmy convert` flushes"),
+        (&["vectors", "e4m3fn_mul", "--flush", "output"], "flush-output"),
+        (&["vectors", "e4m3fn_mul", "--subnormals", "zeros"], "did you mean zero"),
         (&["vectors", "extF80_add"], "f16, bf16, f32 and f64 work"),
     ] {
         let (code, out, err) = with_input(arguments, b"");

@@ -120,7 +120,7 @@ fn misuse_is_answered() {
         (&["verify", "f16_ad"], "did you mean add"),
         (&["verify", "f61_add"], "f61"),
         (&["verify", "f16_add", "--rund", "rne"], "--round"),
-        (&["verify", "f16_add", "--flush=flush-input"], "only `exmy convert` flushes"),
+        (&["verify", "f16_add", "--flush=input"], "flush-input"),
         (&["verify", "f16_add", "--tininess", "never"], "after, before"),
         (&["verify", "f16_add", "--int-invalid", "mips"], "riscv"),
         (&["verify", "f16_add", "--max-errors", "-1"], "-1"),

@@ -4,7 +4,7 @@ use crate::settings::{Complaints, Shown, announce, counted, quiet_pipe, remark_o
 use clap::Args;
 use exmy::error::Result;
 use exmy::format::Format;
-use exmy::round::{Flush, Overflow, Profile, Rounding, Rules, Tininess};
+use exmy::round::{Flush, Operands, Overflow, Profile, Rounding, Rules, Tininess};
 use exmy::vectors::convert::{ConvertOptions, RandomSource, convert};
 use std::cell::RefCell;
 use std::io::{stdin, stdout};
@@ -47,13 +47,16 @@ pub(crate) struct Arguments {
     /// The standard, library or device whose rules hold
     #[arg(long, value_name = "P", default_value = "ieee")]
     profile: Profile,
-    /// What becomes of results below the smallest normal one (operands are read as they are, subnormal
-    /// ones too) [default: the profile's; flush-none]
+    /// What becomes of results below the smallest normal one [default: the profile's; flush-none]
     ///
     /// flush-none: subnormal numbers. flush-input: zero where the exact number is below it.
     /// flush-candidates: rounded to zero or to it. flush-output: zero where the rounded number is below it.
     #[arg(long, value_name = "F")]
     flush: Option<Flush>,
+    /// How subnormal operands are read: exact, zero (with their sign; denormals are zero), positive-zero
+    /// [default: the profile's; exact]
+    #[arg(long, value_name = "S")]
+    subnormals: Option<Operands>,
     /// When underflow is detected: before or after rounding [default: the profile's; after]
     #[arg(long, value_name = "WHEN")]
     tininess: Option<Tininess>,
@@ -79,6 +82,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
         rounding: arguments.round.unwrap_or(rules.rounding),
         overflow: arguments.overflow.unwrap_or(rules.overflow),
         flush: arguments.flush.unwrap_or(rules.flush),
+        operands: arguments.subnormals.unwrap_or(rules.operands),
         tininess: arguments.tininess.unwrap_or(rules.tininess),
         ..rules
     };

@@ -9,6 +9,7 @@ macro_rules! say {
 
 mod bar;
 mod compare;
+mod compute;
 mod convert;
 #[cfg(feature = "tokenizers")]
 mod data;
@@ -90,6 +91,7 @@ enum Command {
     Quantize(Box<quantize::Arguments>),
     Inspect(inspect::Arguments),
     Convert(convert::Arguments),
+    Compute(Box<compute::Arguments>),
     Verify(Box<verify::Arguments>),
     Vectors(Box<vectors::Arguments>),
     /// Compare recorded conversions of hardware and libraries with this crate's
@@ -192,6 +194,7 @@ fn run(command: Command) -> Result<u8> {
         Command::Quantize(arguments) => quantize::run(&arguments),
         Command::Inspect(arguments) => inspect::run(&arguments),
         Command::Convert(arguments) => convert::run(&arguments),
+        Command::Compute(arguments) => compute::run(&arguments),
         Command::Verify(arguments) => verify::run(&arguments),
         Command::Vectors(arguments) => vectors::run(&arguments),
         Command::VerifyCols(arguments) => verify_cols::run(&arguments),

@@ -1,4 +1,4 @@
-//! The options that `convert`, `verify` and `vectors` have in common, and how they treat their
+//! The options that `convert`, `compute`, `verify` and `vectors` have in common, and how they treat their
 //! streams.
 
 use clap::{Args, ValueEnum};
@@ -6,7 +6,7 @@ use exmy::error::{Error, Result};
 use exmy::format::Format;
 use exmy::math::IntInvalid;
 use exmy::reserve::reserve;
-use exmy::round::{Overflow, Profile, Rounding, Tininess};
+use exmy::round::{Flush, Operands, Overflow, Profile, Rounding, Tininess};
 use exmy::vectors::evaluate::{Evaluator, Settings};
 use exmy::vectors::function::Kind;
 use exmy_lab::amounts::thousands;
@@ -40,17 +40,16 @@ pub(crate) struct Options {
     /// [default: ieee]
     #[arg(long, value_name = "P")]
     pub(crate) profile: Option<Profile>,
-    /// An option of `convert` that is looked for here too
-    #[arg(long = "flush", hide = true, num_args = 0..=1, default_missing_value = "",
-          value_parser = no_flush)]
-    _flush: Option<String>,
-}
-
-fn no_flush(_: &str) -> Result<String, &'static str> {
-    Err(
-        "only `exmy convert` flushes; operations read subnormal operands and give subnormal results as \
-         they are",
-    )
+    /// What becomes of results below the smallest normal one [default: the profile's; flush-none]
+    ///
+    /// flush-none: subnormal numbers. flush-input: zero where the exact number is below it.
+    /// flush-candidates: rounded to zero or to it. flush-output: zero where the rounded number is below it.
+    #[arg(long, value_name = "F")]
+    flush: Option<Flush>,
+    /// How subnormal operands are read: exact, zero (with their sign; denormals are zero), positive-zero
+    /// [default: the profile's; exact]
+    #[arg(long, value_name = "S")]
+    subnormals: Option<Operands>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -70,8 +69,8 @@ impl Options {
             rounding: self.round,
             overflow: self.overflow,
             tininess: self.tininess,
-            flush: None,
-            operands: None,
+            flush: self.flush,
+            operands: self.subnormals,
             exact: self.exact,
             int_invalid: match self.int_invalid {
                 Invalid::X86 => IntInvalid::X86,
