@@ -7,7 +7,8 @@
 //!
 //! [`quantize()`] makes a file of codes and scales from one of numbers, by [`QuantizeOptions`]; [`Record`] is
 //! what such a file says of itself, [`Reader::read_blocks`] and [`Reader::read_values`] read its
-//! tensors, and [`dequantize`] writes their values. [`Survey`] sums up what numbers look like.
+//! tensors, and [`dequantize`] writes their values. [`store()`] writes tensors that the caller has rounded.
+//! [`Survey`] sums up what numbers look like.
 
 #![forbid(unsafe_code)]
 
@@ -24,6 +25,7 @@ mod reader;
 mod record;
 mod report;
 mod run;
+mod store;
 mod stored;
 mod survey;
 mod values;
@@ -41,5 +43,6 @@ pub use quantize::{dequantize, quantize};
 pub use reader::Reader;
 pub use record::{BITS, Record};
 pub use report::{FileReport, Progress, TensorOutcome, TensorReport, Watch};
+pub use store::{Stored, store};
 pub use survey::Survey;
 pub use writer::Writer;
