@@ -18,11 +18,17 @@
 //! one. Of the head these are pieces of rows, so that logits take at most [`LOGITS`] bytes.
 
 pub mod gptq;
+mod grid;
+pub mod hadamard;
 pub mod layers;
 mod pieces;
+pub mod rotate;
+pub mod search;
 pub mod smooth;
 
 use core::ops::Range;
+
+pub use grid::{Stored, nearest_blocks};
 
 use crate::nn::decoder::{Config, ConfigError, Decoder, Position};
 use crate::nn::device::{Buffer, Matrix, MatrixMut, Slice};
@@ -115,7 +121,9 @@ impl Measures {
         let blocks = sums.len() as f64;
         let rests = sums.iter().zip(&self.tokens).map(|(sum, &n)| sum - mean * n as f64);
         let squares = rests.map(|rest| rest * rest);
-        let error = libm::sqrt(blocks / (blocks - 1.0) * squares.sum::<f64>()) / count;
+        // Of one block nothing is known, whatever rounding leaves.
+        let spread = if sums.len() < 2 { f64::NAN } else { blocks / (blocks - 1.0) };
+        let error = libm::sqrt(spread * squares.sum::<f64>()) / count;
         Mean { mean, error }
     }
 

@@ -13,6 +13,7 @@ mod meta;
 #[doc(hidden)]
 pub mod names;
 mod vocabulary;
+pub mod written;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Cursor;

@@ -11,14 +11,13 @@
 //! rule; a tensor scale is that of the tensor before. Inputs are in their order (no `act-order`), and those
 //! of the unrounded model. Sums are in f64.
 
+use super::grid::{self, Grid, Stored};
 use crate::nn::parameters::Layout;
 use crate::nn::site::{Operand, Product, Site};
 use crate::recipe::{Observer, Rounded};
-use exmy::block::{Axis, BlockFormat, BlockTensor, Shape};
+use exmy::block::{BlockFormat, BlockTensor};
 use exmy::error::{Error, Result};
 use exmy::parallel;
-use exmy::round::{Rounding, Rules};
-use exmy::slice::{Converter, View};
 use std::collections::BTreeMap;
 
 /// What is added to the diagonal, as a share of its mean.
@@ -54,24 +53,10 @@ pub fn round_blocks(
     params: &mut [f32],
     inputs: &Hessians,
     format: BlockFormat,
-) -> Result<()> {
-    for entry in layout {
-        let Some(site) = site(&entry.name) else { continue };
-        let h = inputs.of(site).expect("every operator was seen");
-        let width = h.len().isqrt();
-        let weights = &mut params[entry.range.clone()];
-        gptq(weights, width, h, format)
-            .map_err(|error| Error::new(format!("GPTQ of {site}")).because(error))?;
-    }
-    Ok(())
-}
-
-/// The operator of a block whose weight has this name.
-fn site(name: &str) -> Option<Site> {
-    let rest = name.strip_prefix("model.layers.")?.strip_suffix(".weight")?;
-    let (layer, rest) = rest.split_once('.')?;
-    let (_, operator) = rest.split_once('.')?;
-    Some(Site { layer: Some(layer.parse().ok()?), operator: operator.parse().ok()? })
+) -> Result<Stored> {
+    grid::round_blocks(layout, params, "GPTQ", |site, weights, width| {
+        gptq(weights, width, inputs.of(site).expect("every operator was seen"), format)
+    })
 }
 
 impl Observer for Hessians {
@@ -139,7 +124,7 @@ pub fn inverse_factor(mut h: Vec<f64>, n: usize) -> Result<Vec<f64>> {
 ///
 /// # Panics
 /// If `w` has no whole rows or `h` not `inputs²` elements.
-pub fn gptq(w: &mut [f32], inputs: usize, h: &[f64], format: BlockFormat) -> Result<()> {
+pub fn gptq(w: &mut [f32], inputs: usize, h: &[f64], format: BlockFormat) -> Result<BlockTensor> {
     assert!(w.len().is_multiple_of(inputs) && h.len() == inputs * inputs, "sizes fit");
     let mut h = h.to_vec();
     let mean = (0..inputs).map(|i| h[i * inputs + i]).sum::<f64>() / inputs as f64;
@@ -149,36 +134,35 @@ pub fn gptq(w: &mut [f32], inputs: usize, h: &[f64], format: BlockFormat) -> Res
         *diagonal = if *diagonal == 0.0 { 1.0 } else { *diagonal } + DAMPING * mean;
     }
     let u = inverse_factor(h, inputs)?;
-    let width = match format.shape {
-        Shape::Along(width) if width > 0 => width as usize,
-        _ => {
-            return Err(Error::new(format!("GPTQ rounds rows, and {format} has other blocks"))
-                .hint("a format with blocks along the sum, for example mxfp4 or nvfp4"));
-        }
-    };
-    let amax = w.iter().map(|w| w.abs()).fold(0.0, f32::max);
-    let element = Converter::new(format.element, Rules::SATURATING);
-    parallel::for_each_chunk(w, TOGETHER * inputs, |_, rows| {
+    let grid = Grid::new(w, format, "GPTQ")?;
+    let (width, across) = (grid.width, inputs.div_ceil(grid.width));
+    let mut scales = vec![0; w.len() / inputs * across];
+    let (rows, codes) = ((&mut *w, TOGETHER * inputs), (&mut scales[..], TOGETHER * across));
+    parallel::for_each_chunk_of_two(rows, codes, |_, rows, scales| {
         let mut left: Vec<f64> = rows.iter().map(|&w| w.into()).collect();
         for &j in &dead {
             left.chunks_mut(inputs).for_each(|row| row[j] = 0.0);
         }
-        let mut scales = Vec::new();
+        let mut block_scales = Vec::new();
         for j in 0..inputs {
             if j % width == 0 {
                 let block = j..inputs.min(j + width);
-                let of = |row: &[f64]| scale(&row[block.clone()], format, amax);
-                scales = left.chunks(inputs).map(of).collect();
+                let of = |(row, scales): (&[f64], &mut [u32])| {
+                    let block: Vec<f32> = row[block.clone()].iter().map(|&w| w as f32).collect();
+                    scales[j / width] = grid.rule(&block);
+                    grid.scale(scales[j / width])
+                };
+                block_scales = left.chunks(inputs).zip(scales.chunks_mut(across)).map(of).collect();
             }
             let exact: Vec<f32> = left
                 .chunks(inputs)
-                .zip(&scales)
+                .zip(&block_scales)
                 .map(|(row, &scale)| if scale == 0.0 { 0.0 } else { (row[j] / scale) as f32 })
                 .collect();
-            let codes: Vec<u8> = element.encode(&exact);
+            let codes: Vec<u8> = grid.element.encode(&exact);
             let factors = &u[j * inputs + j..(j + 1) * inputs];
             for (i, row) in left.chunks_mut(inputs).enumerate() {
-                let q = f64::from(format.element.to_f32(codes[i].into())) * scales[i];
+                let q = f64::from(format.element.to_f32(codes[i].into())) * block_scales[i];
                 let error = (row[j] - q) / factors[0];
                 row[j] = q;
                 let rest = row[j + 1..].iter_mut().zip(&factors[1..]);
@@ -187,17 +171,5 @@ pub fn gptq(w: &mut [f32], inputs: usize, h: &[f64], format: BlockFormat) -> Res
         }
         rows.iter_mut().zip(left).for_each(|(w, q)| *w = q as f32);
     });
-    Ok(())
-}
-
-/// The scale of one block, a tensor scale included.
-fn scale(block: &[f64], format: BlockFormat, amax: f32) -> f64 {
-    let block: Vec<f32> = block.iter().map(|&w| w as f32).collect();
-    let x = View::new(&block, 1, block.len());
-    let tensor = match format.tensor_scale {
-        true => BlockTensor::quantize_with_amax(x, Axis::Cols, format, Rounding::TiesToEven, amax),
-        false => BlockTensor::quantize(x, Axis::Cols, format, Rounding::TiesToEven),
-    };
-    let scale = format.scale.decode(tensor.scales()[0].into()).to_f64();
-    scale * tensor.tensor_scale().map_or(1.0, f64::from)
+    Ok(grid.tensor(w, inputs, scales))
 }

@@ -6,6 +6,8 @@ mod damaged;
 mod evaluate;
 mod generate;
 mod gptq;
+mod rotate;
+mod search;
 mod smooth;
 
 use exmy::safetensors::{Dtype, Outline, Reader, Writer};

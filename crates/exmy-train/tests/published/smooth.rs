@@ -10,13 +10,13 @@ use exmy_train::nn::decoder::{Config, Decoder};
 use exmy_train::nn::linear::Unquantized;
 use exmy_train::published::Published;
 
-fn model(family: &str) -> (Config, Vec<f32>, Vec<u32>) {
+pub(super) fn model(family: &str) -> (Config, Vec<f32>, Vec<u32>) {
     let mut model = Published::open(&data(family)).unwrap();
     let weights = model.weights(|_| {}).unwrap();
     (*model.config(), weights, truth(&data(family).join("truth.safetensors")).0)
 }
 
-fn logits(config: &Config, weights: &[f32], tokens: &[u32]) -> Vec<f32> {
+pub(super) fn logits(config: &Config, weights: &[f32], tokens: &[u32]) -> Vec<f32> {
     let mut decoder = Decoder::<Cpu>::new(*config).unwrap();
     decoder.last_logits(weights, tokens, &mut Unquantized).numbers().to_vec()
 }
