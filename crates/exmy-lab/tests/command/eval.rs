@@ -99,6 +99,69 @@ fn a_quantized_file_is_what_is_rounded_on_the_way() {
     }
 }
 
+/// A folder that `exmy quantize` wrote by methods that look at the model, and a model changed on the way,
+/// also where the head is tied, and a rotation gives it weights of its own.
+#[test]
+fn a_model_quantized_by_methods_is_what_is_changed_on_the_way() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    model(folder);
+    let path = folder.join("model/config.json");
+    let mut config: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    let calibrate = ["--calibrate", "text", "--calibrate-tokens", "80"];
+    for (i, (tied, methods, rounding, recipe)) in [
+        (true, &["--rotate"][..], None, "f32+blocks:weight=mxfp4"),
+        (false, &["--rotate", "3", "--smooth", "0.6"], Some("--gptq"), "f32"),
+        (true, &[], Some("--mse"), "f32"),
+        (false, &[], None, "f32+blocks:weight=nvfp4"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        config["tie_word_embeddings"] = tied.into();
+        fs::write(&path, config.to_string()).unwrap();
+        let (format, out) = (if i == 0 { "mxfp4" } else { "nvfp4" }, format!("small{i}"));
+        let text: &[&str] = if rounding == Some("--gptq") { &calibrate } else { &[] };
+        let mut arguments = [&["quantize", "model", &out, "--to", format], methods, text].concat();
+        arguments.extend(rounding);
+        succeed(exmy(&arguments).current_dir(folder));
+        let both = format!("f32,{recipe}");
+        let mut arguments = [&["model", "--recipe", &both], methods, text].concat();
+        arguments.extend(rounding.into_iter().flat_map(|rounding| [rounding, format]));
+        let on_the_way = eval(folder, &arguments);
+        let stored = eval(folder, &[&out, "--recipe", "f32"]);
+        let nats = |result: &Value, i: usize| result["recipes"][i]["nats_per_token"].clone();
+        assert_eq!(nats(&stored, 0), nats(&on_the_way, 1), "{methods:?} {rounding:?}");
+        assert_ne!(nats(&on_the_way, 0), nats(&on_the_way, 1), "{methods:?} {rounding:?}");
+    }
+    // A GGUF file becomes a folder of the same shape.
+    let gguf = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../exmy-train/tests/published/data/blocks.gguf");
+    let quantize = ["quantize", gguf.to_str().unwrap(), "of-gguf", "--to", "mxfp8-e4m3", "-q"];
+    let said = succeed(exmy(&quantize).current_dir(folder)).stdout;
+    let said = String::from_utf8(said).unwrap();
+    assert!(said.starts_with("of-gguf: ") && said.contains("weights in mxfp8-e4m3"), "{said}");
+    let shape = |path: &Path| *exmy_train::published::Published::open(path).unwrap().config();
+    assert_eq!(shape(&folder.join("of-gguf")), shape(&gguf));
+    let safetensors = "model/model.safetensors";
+    for (arguments, expected) in [
+        (&["model", "small0", "--to", "mxfp4"][..], "is there already"),
+        (&["model", "new", "--to", "e4m3"], "block formats"),
+        (&["model", "new", "--to", "rht16>nvfp4"], "more than a block format"),
+        (&["model", "new", "--to", "mxfp4", "--axis", "0"], "IN is a model"),
+        (&["model", "new", "--dequantize"], "IN is a model"),
+        (&[safetensors, "new", "--to", "mxfp4", "--mse"], "looks at a model"),
+        (&["model", "new", "--to", "mxfp4", "--smooth", "7", "--calibrate", "text"], "from 0 to 1"),
+        (&["model", "new", "--to", "mxfp4", "--gptq", "--calibrate", "none"], "cannot read none"),
+    ] {
+        let arguments = [&["quantize"], arguments].concat();
+        let output = exmy(&arguments).current_dir(folder).output().unwrap();
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(2) && error.contains(expected), "{error}");
+        assert!(!folder.join("new").exists(), "{arguments:?}");
+    }
+}
+
 /// Options that are rules of recipes, and leave the first alone.
 #[test]
 fn keys_and_values_and_sums_have_formats_of_their_own() {
@@ -136,6 +199,10 @@ fn a_model_is_calibrated_by_a_text() {
     assert_eq!(smoothed[0], plain[0]);
     assert!((1e-12..1e-5).contains(&far(plain[1], smoothed[1])), "{plain:?} {smoothed:?}");
     assert!(far(plain[2], smoothed[2]) > 1e-4, "{plain:?} {smoothed:?}");
+    let rotated = nats(&["--rotate"]);
+    assert_eq!(rotated[0], plain[0]);
+    assert!((1e-12..1e-5).contains(&far(plain[1], rotated[1])), "{plain:?} {rotated:?}");
+    assert!(far(plain[2], rotated[2]) > 1e-4, "{plain:?} {rotated:?}");
     let rounded = nats(&["--gptq", "mxfp4", "--calibrate", "text"]);
     assert_eq!(rounded[0], plain[0]);
     assert!(far(rounded[1], plain[0]) > 1e-4 && far(rounded[2], plain[2]) > 1e-4, "{rounded:?}");
@@ -273,6 +340,7 @@ fn mistakes_are_named() {
         (&["model", "--data", "text", "--out", "picture.png"], "picture.svg"),
         (&["model", "--data", "text", "--smooth", "2", "--calibrate", "text"], "from 0 to 1"),
         (&["model", "--data", "text", "--gptq", "bf16", "--calibrate", "text"], "a block format"),
+        (&["model", "--data", "text", "--mse", "bf16"], "a block format"),
         (&["model", "--data", "text", "--calibrate", "text"], "--smooth or --gptq"),
     ] {
         let error = error(arguments);

@@ -88,7 +88,7 @@ pub(crate) struct Arguments {
     tokens: Option<usize>,
     /// Have one layer of the weights in memory at a time, to the same bits [default: if there is no room for
     /// all of them]
-    #[arg(long, conflicts_with_all = ["smooth", "gptq"])]
+    #[arg(long, conflicts_with_all = ["smooth", "gptq", "mse", "rotate"])]
     by_layer: bool,
     /// A tokenizer.json in place of the model's
     #[arg(long, value_name = "FILE")]
@@ -141,7 +141,7 @@ fn recipes(arguments: &Arguments) -> Result<Vec<Recipe>> {
     let wrong = |error: &dyn std::fmt::Display| Error::new(error.to_string());
     let mut rules =
         rules(arguments.weights_only, arguments.kv.as_deref(), arguments.sums.as_deref());
-    if arguments.calibration.check()?.is_some() {
+    if arguments.calibration.methods()?.rounds() {
         rules += "+blocks:weight=f32";
     }
     let mut recipes = Vec::new();
@@ -202,7 +202,7 @@ fn tokens(arguments: &Arguments, model: &Published) -> Result<(Tokenizer, Vec<u3
 }
 
 /// The first tokens of a text in a file, two at least.
-fn read_tokens(path: &Path, tokenizer: &Tokenizer, most: usize) -> Result<Vec<u32>> {
+pub(crate) fn read_tokens(path: &Path, tokenizer: &Tokenizer, most: usize) -> Result<Vec<u32>> {
     let bytes = given::read(path, TEXT).map_err(|error| Error::io("read", path, error))?;
     let text = String::from_utf8(bytes).map_err(|error| {
         Error::new(format!("{} is no text in UTF-8", printable_path(path))).because(error)
@@ -235,11 +235,14 @@ fn windows(arguments: &Arguments, model: &Published) -> Result<Windows> {
 fn evaluate(arguments: &Arguments, mut recipes: Vec<Recipe>, out: Option<&Path>) -> Result<u8> {
     let quiet = arguments.work.quiet;
     let place = arguments.work.place()?;
+    let methods = arguments.calibration.methods()?;
     recipes.iter().filter_map(|recipe| place.slow(recipe)).for_each(|slow| say!("note: {slow}"));
     let reading = Phase::begin("reading the model and the text", quiet);
     let mut model = Published::open(&arguments.model)?;
     let windows = windows(arguments, &model)?;
     let (tokenizer, tokens) = tokens(arguments, &model)?;
+    // A text that calibrates may be longer than the one that is scored.
+    let together = windows.window;
     let windows = Windows { window: windows.window.min(tokens.len()), ..windows };
     let windows = Windows { stride: windows.stride.min(windows.window), ..windows };
     let config = shape(model.config(), windows.window);
@@ -258,11 +261,11 @@ fn evaluate(arguments: &Arguments, mut recipes: Vec<Recipe>, out: Option<&Path>)
     let mut needs = Needs::of(&config, model.layout().len(), recipes.len());
     let available = place.available()?;
     let is_scarce = available.is_some_and(|bytes| bytes < needs.total());
-    let by_layer = arguments.by_layer || is_scarce && !arguments.calibration.changes();
+    let by_layer = arguments.by_layer || is_scarce && !methods.changes();
     if by_layer {
         needs = Needs::by_piece(&config, recipes.len());
     }
-    if arguments.calibration.changes() {
+    if methods.changes() {
         needs.weights *= 2;
     }
     drop(reading);
@@ -280,7 +283,8 @@ fn evaluate(arguments: &Arguments, mut recipes: Vec<Recipe>, out: Option<&Path>)
         config: &config,
         recipes: &recipes,
         blocks: &blocks,
-        calibration: &arguments.calibration,
+        methods: &methods,
+        together,
         by_layer,
         spare: spare(available, needs.total()),
         watched: arguments.layers,
@@ -320,6 +324,8 @@ fn evaluate(arguments: &Arguments, mut recipes: Vec<Recipe>, out: Option<&Path>)
             "sensitivity": arguments.sensitivity,
             "smooth": arguments.calibration.smooth,
             "gptq": arguments.calibration.gptq,
+            "mse": arguments.calibration.mse,
+            "rotate": arguments.calibration.rotate,
             "window": windows.window,
             "stride": windows.stride,
             "blocks": blocks.len(),

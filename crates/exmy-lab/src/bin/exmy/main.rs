@@ -28,6 +28,8 @@ mod inputs;
 mod inspect;
 mod keys;
 mod ls;
+#[cfg(feature = "tokenizers")]
+mod methods;
 mod operations;
 mod phase;
 mod provenance;

@@ -1,7 +1,12 @@
 //! `exmy quantize`: a safetensors file in, the same tensors in few bits out.
 
+#[cfg(feature = "tokenizers")]
+mod model;
+
 use crate::rows::{Bar, Line, number, percent, shape, shown, table, watched, width};
 use crate::settings::{Work, no_stream, quiet_pipe};
+#[cfg(feature = "tokenizers")]
+use crate::show;
 use crate::stop::Stop;
 use clap::{Args, ValueEnum};
 use exmy::block::scale::ScaleRule;
@@ -39,12 +44,16 @@ use std::path::{Path, PathBuf};
 /// and became infinite or NaN. All other columns are of what is not lost, and of what is lost only
 /// because the type of --dequantize cannot hold it.
 ///
+/// IN may be a model, a folder of Hugging Face or a GGUF file, as `exmy eval` reads it. Then OUT is a folder:
+/// the weights of all linear operators in blocks are quantized, by the methods below or to nearest, and all
+/// else is written in F32.
+///
 /// With --dequantize the rounded values are written in place of codes, in any format whatever its
 /// width. Without --to, --dequantize writes the values of the quantized tensors that IN holds.
 #[derive(Args)]
 #[command(after_long_help = LONG_HELP)]
 pub(crate) struct Arguments {
-    /// The file to read
+    /// The file to read, or a model
     #[arg(value_name = "IN.safetensors")]
     input: PathBuf,
     /// The file to write; one that is there is replaced when the new one is whole
@@ -93,6 +102,9 @@ pub(crate) struct Arguments {
     /// is named, in the type that the tensor has
     #[arg(long, value_name = "TYPE", num_args = 0..=1, require_equals = true)]
     dequantize: Option<Option<Type>>,
+    #[cfg(feature = "tokenizers")]
+    #[command(flatten)]
+    model: model::Options,
     #[command(flatten)]
     work: Work,
 }
@@ -118,6 +130,11 @@ Examples:
   exmy quantize model.safetensors rounded.safetensors --to e3m2/32:e8m0@sr8 \\
       --dequantize=bf16
   exmy quantize small.safetensors values.safetensors --dequantize
+
+A model, by methods that look at it:
+  exmy quantize SmolLM2-135M.gguf small --to mxfp4 --rotate \
+      --gptq --calibrate book.txt
+  exmy eval small --data other.txt --recipe f32
 
 A model in several files is done file by file:
   mkdir -p small
@@ -272,6 +289,43 @@ impl Arguments {
     }
 }
 
+#[cfg(feature = "tokenizers")]
+impl Arguments {
+    /// Quantizes a model, if IN is one; what is said of that.
+    fn of_model(&self) -> Result<Option<String>> {
+        let input = &find_run(&self.input);
+        if !model::is_model(input) {
+            let Some(option) = self.model.given() else { return Ok(None) };
+            return Err(Error::new(format!(
+                "{option} looks at a model, and IN is a file of tensors"
+            ))
+            .hint("name the model's folder, with config.json, or a GGUF file"));
+        }
+        let given = [
+            ("--axis", self.axis.is_some()),
+            ("--include", !self.include.is_empty()),
+            ("--exclude", !self.exclude.is_empty()),
+            ("--seed", self.seed.is_some()),
+            ("--dequantize", self.dequantize.is_some()),
+        ];
+        if let Some((option, _)) = given.iter().find(|(_, given)| *given) {
+            return Err(Error::new(format!(
+                "{option} is about files of tensors, and IN is a model"
+            ))
+            .hint("of a model the weights of all linear operators in blocks are quantized"));
+        }
+        let Some(to) = self.to else {
+            return Err(Error::new("a model is quantized to a format: --to FORMAT is missing"));
+        };
+        let (quantizer, layout) = (self.quantizer(to)?, self.layout.unwrap_or_default());
+        let quiet = self.work.quiet;
+        let work = || {
+            model::quantize((input, &self.output), quantizer, layout, &self.model, quiet).map(Some)
+        };
+        self.work.with_threads(work)
+    }
+}
+
 fn axis(text: &str) -> Result<i64, String> {
     let what = "an axis is a whole number: 0 is the first, 1 the second, -1 the last";
     text.parse().map_err(|_| what.to_owned())
@@ -289,6 +343,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
     }
     no_stream(&arguments.input)?;
     no_stream(&arguments.output)?;
+    #[cfg(feature = "tokenizers")]
+    if let Some(written) = arguments.of_model()? {
+        return show::result(&written).map(|()| 0);
+    }
     let options = arguments.options()?;
     // What a large tensor leaves that is not waited for has a name that says it is a part, and the next run
     // removes it.

@@ -1,19 +1,22 @@
 //! The windows of a text, measured on a device: all weights at once, or one layer of them at a time.
 
 use super::bar::Bar;
-use super::calibrate::Calibration;
+use super::{known, read_tokens};
+use crate::methods::Methods;
 use crate::phase::Phase;
 use exmy::error::Result;
 use exmy_lab::device::Place;
 use exmy_lab::tokenizer::Tokenizer;
 use exmy_train::evaluate::layers::Layers;
-use exmy_train::evaluate::{Evaluation, Measures, Window, together};
+use exmy_train::evaluate::rotate::untied;
+use exmy_train::evaluate::{Evaluation, Measures, Window, shape, together};
 use exmy_train::nn::Cpu;
 use exmy_train::nn::decoder::Config;
 use exmy_train::nn::parameters::Entry;
 use exmy_train::published::Published;
 use exmy_train::recipe::Recipe;
 use exmy_train::recipe::device::Quantize;
+use std::path::Path;
 
 /// What is measured, and how.
 pub(super) struct Job<'a> {
@@ -24,7 +27,9 @@ pub(super) struct Job<'a> {
     pub(super) config: &'a Config,
     pub(super) recipes: &'a [Recipe],
     pub(super) blocks: &'a [Window],
-    pub(super) calibration: &'a Calibration,
+    pub(super) methods: &'a Methods,
+    /// Tokens of a text that calibrates that the model sees at once.
+    pub(super) together: usize,
     pub(super) by_layer: bool,
     /// Bytes of memory for rounded weights.
     pub(super) spare: u64,
@@ -67,12 +72,27 @@ impl Job<'_> {
     }
 
     fn whole<D: Quantize>(self, device: D) -> Result<Vec<(Measures, Layers)>> {
-        let Self { model, tokenizer, tokens, config, recipes, blocks, spare, quiet, .. } = self;
+        let Self { model, tokenizer, tokens, recipes, blocks, spare, quiet, .. } = self;
         let reading = Phase::begin("reading the weights", quiet);
         let params = model.weights(|_| {})?;
+        let (config, params) = match self.methods.rotate {
+            Some(_) => untied(self.config, params),
+            None => (*self.config, params),
+        };
         drop(reading);
-        let changed = self.calibration.changed(model, tokenizer, config, &params, quiet)?;
-        let mut evaluation = Evaluation::new(device, *config, params, recipes)?.keeping(spare);
+        let changed = if self.methods.changes() {
+            let mut changed = params.clone();
+            let text = |path: &Path, most: usize| {
+                let tokens = read_tokens(path, tokenizer, most)?;
+                known(&tokens, config.vocab).map(|()| tokens)
+            };
+            let seen = shape(&Config { context: model.config().context, ..config }, self.together);
+            self.methods.apply(&seen, &mut changed, &text, quiet)?;
+            Some(changed)
+        } else {
+            None
+        };
+        let mut evaluation = Evaluation::new(device, config, params, recipes)?.keeping(spare);
         changed.into_iter().for_each(|changed| evaluation.change(changed));
         let mut bar = Bar::new(blocks.len(), quiet);
         for (number, window) in blocks.iter().enumerate() {

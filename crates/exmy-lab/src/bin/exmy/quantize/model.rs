@@ -1,0 +1,202 @@
+//! `exmy quantize` of a model: a folder of Hugging Face or a GGUF file in, a folder out, whose weights were
+//! rounded by methods that look at the model.
+
+use crate::eval::{known, read_tokens, tokenizer};
+use crate::methods::Methods;
+use crate::phase::Phase;
+use clap::Args;
+use exmy::error::{Error, Result};
+use exmy::quantizer::{Quantizer, Target};
+use exmy::safetensors::{FileLayout, Stored, store, whole};
+use exmy::shown::printable_path;
+use exmy_train::evaluate::rotate::untied;
+use exmy_train::evaluate::shape;
+use exmy_train::nn::decoder::Config;
+use exmy_train::published::{Published, written};
+use indicatif::HumanBytes;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Methods that are better than rounding to nearest, of a model: IN is its folder or its GGUF file.
+#[derive(Args)]
+pub(super) struct Options {
+    /// QuaRot: rotate the stream and the values by random Hadamard matrices first, with signs of this seed
+    #[arg(long, value_name = "SEED", num_args = 0..=1, default_missing_value = "1",
+          help_heading = "Models")]
+    rotate: Option<u64>,
+    /// SmoothQuant: divide the inputs of q, k, v and of the MLP by channel, and multiply their weights
+    #[arg(long, value_name = "ALPHA", num_args = 0..=1, default_missing_value = "0.5",
+          requires = "calibrate", help_heading = "Models")]
+    smooth: Option<f64>,
+    /// GPTQ: round one input after the other, and let those that follow make up for it
+    #[arg(long, requires = "calibrate", conflicts_with = "mse", help_heading = "Models")]
+    gptq: bool,
+    /// Take the scale of each block that has the least squared error
+    #[arg(long, help_heading = "Models")]
+    mse: bool,
+    /// A text that shows what inputs are like
+    #[arg(long, value_name = "FILE", help_heading = "Models")]
+    calibrate: Option<PathBuf>,
+    /// Take the first so many tokens of that text
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 2048,
+        requires = "calibrate",
+        help_heading = "Models"
+    )]
+    calibrate_tokens: usize,
+    /// Tokens of it that the model sees at once [default: 1024, or as many as it can]
+    #[arg(long, value_name = "N", requires = "calibrate", help_heading = "Models")]
+    window: Option<usize>,
+}
+
+impl Options {
+    /// The first option that asks for a model, if one does.
+    pub(super) fn given(&self) -> Option<&'static str> {
+        let given = [
+            ("--rotate", self.rotate.is_some()),
+            ("--smooth", self.smooth.is_some()),
+            ("--gptq", self.gptq),
+            ("--mse", self.mse),
+            ("--calibrate", self.calibrate.is_some()),
+        ];
+        given.into_iter().find(|(_, given)| *given).map(|(option, _)| option)
+    }
+}
+
+/// Whether there is a model, not a file of tensors.
+pub(super) fn is_model(input: &Path) -> bool {
+    input.join("config.json").is_file() || input.extension().is_some_and(|end| end == "gguf")
+}
+
+/// Writes the folder; what is said of it.
+pub(super) fn quantize(
+    (input, output): (&Path, &Path),
+    quantizer: Quantizer,
+    layout: FileLayout,
+    options: &Options,
+    quiet: bool,
+) -> Result<String> {
+    let Target::Block(format) = quantizer.target else {
+        return Err(Error::new(format!("--to {quantizer} has no blocks"))
+            .hint("models are written in block formats: mxfp8-e4m3, mxfp4, nvfp4, ..."));
+    };
+    if quantizer != Quantizer::new(quantizer.target) {
+        return Err(Error::new(format!("--to {quantizer} is more than a block format"))
+            .hint("weights of a model are rounded to nearest; --rotate rotates the model"));
+    }
+    if output.exists() {
+        return Err(Error::new(format!("{} is there already", printable_path(output)))
+            .hint("name a folder that is not there"));
+    }
+    let methods = Methods {
+        rotate: options.rotate,
+        smooth: options.smooth,
+        gptq: options.gptq.then_some(format),
+        mse: options.mse.then_some(format),
+        nearest: (!options.gptq && !options.mse).then_some(format),
+        calibrate: options.calibrate.clone().map(|path| (path, options.calibrate_tokens)),
+    };
+    methods.check()?;
+    let reading = Phase::begin("reading the model", quiet);
+    let mut model = Published::open(input)?;
+    let (longest, why) = model.longest();
+    let window = options.window.unwrap_or(longest.min(1024));
+    if !(2..=longest).contains(&window) {
+        let what = format!("--window {window} is impossible");
+        return Err(Error::new(what).hint(format!("from 2 to {longest}, the model's {why}")));
+    }
+    let (mut config, mut params) = (*model.config(), model.weights(|_| {})?);
+    if methods.rotate.is_some() {
+        (config, params) = untied(&config, params);
+    }
+    drop(reading);
+    let settings = settings(&model, &config)?;
+    let text = |path: &Path, most: usize| {
+        let tokens = read_tokens(path, &tokenizer(&model, None)?, most)?;
+        known(&tokens, config.vocab).map(|()| tokens)
+    };
+    let rounded = methods.apply(&shape(&config, window), &mut params, &text, quiet)?;
+    let parent = whole::split(output).0;
+    let partial = whole::create_partial_folder(parent, &whole::split(output).1)
+        .map_err(|error| Error::io("create", output, error))?;
+    let written =
+        write(&partial, &model, settings, (&config, &params, &rounded), layout).and_then(|bytes| {
+            whole::rename(&partial, output)
+                .map(|()| bytes)
+                .map_err(|error| Error::io("create", output, error))
+        });
+    let bytes = written.inspect_err(|_| {
+        // A part that stays is in the way of nothing.
+        let _ = fs::remove_dir_all(&partial);
+    })?;
+    Ok(format!(
+        "{}: {} weights in {format}, {} tensors in F32; {} of tensors, from {}\n",
+        printable_path(output),
+        rounded.len(),
+        config.layout().iter().len() - rounded.len(),
+        HumanBytes(bytes),
+        HumanBytes(model.bytes())
+    ))
+}
+
+/// The files that a folder has besides tensors, by their names.
+fn settings(model: &Published, config: &Config) -> Result<Vec<(&'static str, String)>> {
+    let mut value: Value = match fs::read(model.path().join("config.json")) {
+        Ok(text) => serde_json::from_slice(&text)
+            .map_err(|error| Error::new("config.json is no JSON").because(error))?,
+        Err(_) => written::keys(config)?,
+    };
+    if !config.tied && model.config().tied {
+        value["tie_word_embeddings"] = false.into();
+    }
+    let text = format!("{value:#}\n");
+    let mut files = vec![("config.json", text)];
+    // A model without a tokenizer is one.
+    if let Ok(tokenizer) = model.tokenizer() {
+        files.push(("tokenizer.json", String::from_utf8_lossy(&tokenizer).into_owned()));
+    }
+    let ends = model.ends()?;
+    if !ends.is_empty() {
+        let ends = json!({ "eos_token_id": ends });
+        files.push(("generation_config.json", format!("{ends:#}\n")));
+    }
+    Ok(files)
+}
+
+/// Fills a folder; the bytes of its tensors.
+fn write(
+    folder: &Path,
+    model: &Published,
+    settings: Vec<(&'static str, String)>,
+    (config, params, rounded): (&Config, &[f32], &exmy_train::evaluate::Stored),
+    layout: FileLayout,
+) -> Result<u64> {
+    for (name, text) in settings {
+        let path = folder.join(name);
+        fs::write(&path, text).map_err(|error| Error::io("write", &path, error))?;
+    }
+    let rounded: BTreeMap<&str, _> =
+        rounded.iter().map(|(name, tensor)| (name.as_str(), tensor)).collect();
+    let entries = config.layout();
+    let tensors: Vec<_> = entries
+        .iter()
+        .map(|entry| {
+            let tensor = match rounded.get(entry.name.as_str()) {
+                Some(tensor) => Stored::Blocks(tensor),
+                None => Stored::Numbers(&entry.shape, &params[entry.range.clone()]),
+            };
+            (entry.name.as_str(), tensor)
+        })
+        .collect();
+    store(folder.join("model.safetensors"), &tensors, layout)?;
+    let written = Published::open(folder)
+        .map_err(|error| Error::new("what was written is not read back").because(error))?;
+    match written.config() == &(Config { context: model.config().context, ..*config }) {
+        true => Ok(written.bytes()),
+        false => Err(Error::new("what was written is another model's shape")),
+    }
+}
