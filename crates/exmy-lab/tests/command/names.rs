@@ -128,6 +128,8 @@ fn names_break_no_line() {
         "verify-tiles file",
         "verify-tiles empty",
         "explain-mma ODD",
+        "explain-mma ODD.toml -a 1 -b 1",
+        "verify-tiles file --model ODD.toml",
     ];
     let mut wrong = Vec::new();
     for command in commands.map(str::to_owned).into_iter().chain(configs).chain(plans) {

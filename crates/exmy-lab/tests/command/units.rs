@@ -178,3 +178,66 @@ fn misuse_is_answered() {
         assert!(err.contains(part), "{arguments:?}: no {part:?} in\n{err}");
     }
 }
+
+/// A unit of one's own in a file: Hopper's of E4M3, written down from the table of docs/units.md, gives what
+/// the device gave, and with a bit less does not.
+#[test]
+fn a_file_describes_a_unit() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name).to_str().unwrap().to_owned();
+        fs::write(&path, text).unwrap();
+        path
+    };
+    let hopper = "l = 32\nf = 13\nfloor = -133\nout = \"e8m13@rtz\"\n";
+    let own = write("own.toml", hopper);
+    let recorded = format!("{DATA}/wgmma_m64n8k32_f32_e4m3_e4m3.tiles");
+    let judge = |model: &str| with_input(&["verify-tiles", &recorded, "--model", model], b"");
+    let (code, out, err) = judge(&own);
+    assert_eq!((code, err.as_str()), (0, ""), "{out}");
+    assert!(out.ends_with(": 144 elements, 0 mismatches\n"), "{out}");
+    assert_eq!(judge(&write("less.toml", &hopper.replace("13\nfl", "12\nfl"))).0, 1);
+
+    // The example of the page: 1 * 3 + 2 * 4.
+    let page = include_str!("../../../../docs/units.md");
+    let block = page.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let shown = ["-a", "1,2", "-b", "3,4", "--scale-a", "1", "--scale-b", "1"];
+    assert!(page.contains(&format!("exmy explain-mma unit.toml {}", shown.join(" "))));
+    let example = write("unit.toml", block);
+    let (code, out, err) = with_input(&[&["explain-mma", &example], &shown[..]].concat(), b"");
+    assert!(code == 0 && out.contains("result 0x41300000 = 11"), "{out}{err}");
+
+    // Formats in the file, behind it, or as an option: 1 + 2^-14 keeps 13 bits, and 25 like Blackwell.
+    let explain = |unit: &str, more: &[&str]| {
+        let arguments = ["explain-mma", unit, "-a", "1,0x04", "-b", "1,0x04"];
+        with_input(&[&arguments[..], more].concat(), b"")
+    };
+    let formats = write("formats.toml", &format!("{hopper}a = \"e4m3fn\"\n"));
+    let blackwell =
+        write("blackwell.toml", "like = \"blackwell\"\na = \"e4m3fn\"\nb = \"e4m3fn\"\n");
+    for (unit, more, result) in [
+        (formats.as_str(), &[][..], "result 0x3f800000"),
+        (&format!("{own}:e4m3fn"), &[], "result 0x3f800000"),
+        (&own, &["--formats", "e4m3fn,e4m3fn+f32"], "result 0x3f800000"),
+        (&blackwell, &[], "result 0x3f800200"),
+    ] {
+        let (code, out, err) = explain(unit, more);
+        assert!(code == 0 && out.contains(result), "{unit} {more:?}: {out}{err}");
+    }
+    for (text, parts) in [
+        ("q = 1", &["this is no unit", "no parameter", "promote"][..]),
+        ("l = 0", &["l=\"0\"", "1 to 64"]),
+        ("l = 1.5", &["l is float", "whole numbers"]),
+        ("like = \"hoper\"", &["did you mean hopper"]),
+        ("l = ", &["this is no TOML"]),
+        ("b = \"e4m3fn\"", &["b or result without a"]),
+        (&"# long\n".repeat(10_000), &["64 KiB"]),
+    ] {
+        let path = write("wrong.toml", text);
+        for (code, _, err) in [judge(&path), explain(&path, &[])] {
+            assert!(code == 2 && parts.iter().all(|part| err.contains(part)), "{text}: {err}");
+            assert!(err.contains("wrong.toml"), "{err}");
+        }
+    }
+    assert!(judge("nowhere.toml").2.contains("cannot open nowhere.toml"));
+}

@@ -5,7 +5,6 @@ use crate::settings::quiet_pipe;
 use clap::Args;
 use exmy::error::{Error, Result};
 use exmy::format::Format;
-use exmy::gemm::unit::Unit;
 use exmy::round::{Flags, Overflow, Rules};
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -14,7 +13,8 @@ use std::io::{self, Write};
 ///
 /// UNIT is MODEL:A, MODEL:A,B or MODEL:A,B+RESULT: a model, the formats of the operands and that of
 /// addend and result (f32 unless said): hopper:e4m3, ada:f16+f16, blackwell:nvfp4. Parameters stand
-/// behind the model: hopper,f=14:e4m3. The formats may be an option of their own.
+/// behind the model: hopper,f=14:e4m3. The formats may be an option of their own. A file whose name ends in
+/// .toml describes a unit of your own: unit.toml, unit.toml:e4m3.
 ///
 /// Operands are numbers, which are rounded to nearest even, or codes: 0x followed by hexadecimal
 /// digits. A number in C's hexadecimal form has an exponent: 0x1.8p-3.
@@ -55,12 +55,7 @@ struct Codes {
 
 /// Runs the command; the result is the exit code.
 pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
-    let text = match &arguments.formats {
-        Some(formats) => format!("{}:{formats}", arguments.unit),
-        None => arguments.unit.clone(),
-    };
-    let unit: Unit =
-        text.parse().map_err(|error| Error::new(format!("no unit is {text:?}")).because(error))?;
+    let unit = crate::unit_file::unit(&arguments.unit, arguments.formats.as_deref())?;
     let (left, right) = (unit.a(), unit.b());
     let a = codes("--a", &arguments.a, left.format)?;
     let b = codes("--b", &arguments.b, right.format)?;

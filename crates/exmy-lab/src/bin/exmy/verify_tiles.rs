@@ -32,8 +32,9 @@ pub(crate) struct Arguments {
     /// Files of tiles, or folders of them; - is standard input
     #[arg(value_name = "FILE|DIR", required = true)]
     paths: Vec<PathBuf>,
-    /// The model to compare with: a name, or a name with parameters such as hopper,f=14
-    #[arg(long, value_name = "NAME")]
+    /// The model to compare with: a name, a name with parameters such as hopper,f=14, or a file such as
+    /// unit.toml
+    #[arg(long, value_name = "NAME", value_parser = crate::unit_file::model)]
     model: Option<Model>,
 }
 
@@ -42,7 +43,7 @@ pub(crate) fn long_help() -> String {
     for preset in Preset::ALL {
         text += &format!("  {:<18} {}\n", preset.name(), preset.takes());
     }
-    text + "Parameters and what is known of each model: docs/units.md\n"
+    text + "Parameters, what is known of each model, and files that describe one: docs/units.md\n"
 }
 
 /// Runs the command; the result is the exit code.
