@@ -12,7 +12,9 @@ pub mod map;
 mod meta;
 #[doc(hidden)]
 pub mod names;
-mod vocabulary;
+mod sentencepiece;
+#[doc(hidden)]
+pub mod vocabulary;
 pub mod written;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -6,6 +6,7 @@
 //! the pre-tokenizers that the models' own `tokenizer.json` have.
 
 use super::gguf::Gguf;
+use super::sentencepiece;
 use exmy::error::{Error, Result};
 use exmy::safetensors::quoted;
 use serde_json::{Map, Value, json};
@@ -53,13 +54,17 @@ fn division(pre: &str) -> Option<(Value, Value, bool)> {
 ///
 /// # Errors
 /// If the file has no such tokenizer, or it is not supported.
-pub(super) fn json(gguf: &Gguf) -> Result<Vec<u8>> {
+pub fn json(gguf: &Gguf) -> Result<Vec<u8>> {
     let works = "name a tokenizer.json by --tokenizer FILE";
     let key = |rest: &str| format!("tokenizer.ggml.{rest}");
     let model = gguf.text(&key("model"))?.unwrap_or_default();
+    if model == "llama" {
+        return sentencepiece::json(gguf, works);
+    }
     if model != "gpt2" {
         let what = format!("{} = {} is not supported", key("model"), quoted(model));
-        return Err(Error::new(what).hint(format!("gpt2 (byte-level BPE) is; {works}")));
+        let hint = format!("gpt2 (byte-level BPE) and llama (SentencePiece) are; {works}");
+        return Err(Error::new(what).hint(hint));
     }
     let pre = gguf.text(&key("pre"))?.unwrap_or("default");
     let Some((normalizer, pre_tokenizer, whole)) = division(pre) else {
