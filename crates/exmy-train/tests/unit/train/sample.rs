@@ -40,6 +40,11 @@ impl Watch for Unseen {
 #[test]
 fn what_is_kept_changes_no_token() {
     let folder = tempfile::tempdir().unwrap();
+    let changes = "[model]\nd_model = 32\nheads = 2\nkv_heads = 1\nhidden = 48\ncontext = 17\n\
+                   [train]\nbatch = 2\n[record]\neval_windows = 1\neval_every = 0";
+    let mut base = preset("nano").unwrap().overlaid(changes).unwrap();
+    base.train = base.train.with_steps(1);
+    let data = load_data(&mut base).unwrap();
     for (i, (recipe, sink)) in [
         ("f32", true),
         ("mxfp8-e4m3+k:tensor=mxfp4+out=bf16", false),
@@ -50,13 +55,9 @@ fn what_is_kept_changes_no_token() {
     .into_iter()
     .enumerate()
     {
-        let changes = "[model]\nd_model = 32\nheads = 2\nkv_heads = 1\nhidden = 48\ncontext = 17\n\
-                       [train]\nbatch = 2";
-        let config = preset("nano").unwrap().overlaid(changes).unwrap();
-        let mut config = config.with_setting(&format!("recipe={recipe}")).unwrap();
-        config = config.with_setting(&format!("model.sink={sink}")).unwrap();
-        config.train = config.train.with_steps(2);
-        let data = load_data(&mut config).unwrap();
+        let settings = [format!("recipe={recipe}"), format!("model.sink={sink}")];
+        let mut config =
+            settings.iter().fold(base.clone(), |config, key| config.with_setting(key).unwrap());
         start::settle(&mut config).unwrap();
         let run = Folder::new(folder.path().join(format!("{i}")));
         run.create(&config).unwrap();
