@@ -186,6 +186,15 @@ fn other_styles_hold_the_same_words() {
             assert_eq!(rows.join("\n").replace([',', 'u'], "") + "\n", lower);
         }
 
+        let package = styled(Style::Sv);
+        let rows: Vec<&str> = package.lines().filter(|line| line.starts_with("    '{")).collect();
+        assert!(rows[..49].iter().all(|row| row.ends_with("},")) && !rows[49].ends_with(','));
+        let words = |row: &&str| {
+            let words = row.trim_matches(&[' ', '\'', '{', '}', ','][..]).split(", ");
+            words.map(|word| word.split_once("'h").unwrap().1).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(rows.iter().map(words).collect::<Vec<_>>().join("\n") + "\n", lower, "{name}");
+
         let json = styled(Style::Json);
         let cases = json.split("\"cases\":[\n").nth(1).unwrap();
         let cases = cases.replace(']', "").replace("}\n", "").replace(['[', '"'], "");
@@ -219,6 +228,25 @@ fn the_first_lines_of_each_style() {
          //   [11:8] result: e2m1\n\
          //   [7:0] flags: 01 inexact, 02 underflow, 04 overflow, 08 infinite, 10 invalid\n\
          0_0_0_00\n"
+    );
+    assert_eq!(
+        first(Style::Sv, 15),
+        "// exmy vectors e2m1_mul: 256 cases\n\
+         // made by exmy VERSION: exmy vectors e2m1_mul --profile ieee --round rne --overflow sat-none \
+         --tininess after --notexact --int-invalid x86 --level 1 --seed 1 --style sv\n\
+         package cases_e2m1_mul;\n  \
+         localparam int COUNT = 256;\n  \
+         localparam int A_BITS = 4;\n  \
+         localparam int B_BITS = 4;\n  \
+         localparam int RESULT_BITS = 4;\n  \
+         localparam int FLAGS_BITS = 8;\n  \
+         typedef struct packed {\n    \
+         logic [3:0] a; // e2m1\n    \
+         logic [3:0] b; // e2m1\n    \
+         logic [3:0] result; // e2m1\n    \
+         logic [7:0] flags; // 01 inexact, 02 underflow, 04 overflow, 08 infinite, 10 invalid\n  \
+         } case_t;\n  \
+         localparam case_t CASES[COUNT] = '{\n"
     );
     assert_eq!(
         first(Style::C, 13),

@@ -7,6 +7,7 @@ use super::style::{Field, Style};
 use super::{Cases, TestLevel};
 use crate::math::IntInvalid;
 use crate::vectors::evaluate::Evaluator;
+use crate::vectors::function::TestFunction;
 
 /// The version of this crate.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -58,6 +59,12 @@ fn command(evaluator: &Evaluator, cases: &Cases, style: Style) -> String {
     text + &format!(" --style {style}")
 }
 
+/// A function's name as one of C and of SystemVerilog.
+fn identifier(function: &TestFunction) -> String {
+    let part = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+    function.to_string().chars().map(part).collect()
+}
+
 /// What stands before the cases.
 pub(super) fn head(
     out: &mut Vec<u8>,
@@ -82,12 +89,22 @@ pub(super) fn head(
                 high = low;
             }
         }
+        Style::Sv => {
+            writeln!(out, "// exmy vectors {function}: {count} cases")?;
+            writeln!(out, "// made by exmy {VERSION}: {command}")?;
+            writeln!(out, "package cases_{};", identifier(function))?;
+            writeln!(out, "  localparam int COUNT = {count};")?;
+            for Field { name, bits, .. } in fields {
+                writeln!(out, "  localparam int {}_BITS = {bits};", name.to_uppercase())?;
+            }
+            writeln!(out, "  typedef struct packed {{")?;
+            for Field { name, bits, what } in fields {
+                writeln!(out, "    logic [{}:0] {name}; // {what}", bits - 1)?;
+            }
+            writeln!(out, "  }} case_t;\n  localparam case_t CASES[COUNT] = '{{")?;
+        }
         Style::C => {
-            let name: String = function
-                .to_string()
-                .chars()
-                .map(|c| if c.is_ascii_alphanumeric() { c } else { '_' })
-                .collect();
+            let name = identifier(function);
             writeln!(out, "/* exmy vectors {function}: {count} cases")?;
             writeln!(out, "   made by exmy {VERSION}: {command} */")?;
             writeln!(out, "#include <stdint.h>\n\nstruct case_{name} {{")?;

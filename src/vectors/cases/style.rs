@@ -1,5 +1,5 @@
-//! How cases are written down: as TestFloat's lines, for Verilog's `$readmemh`, as a C array, or
-//! as JSON.
+//! How cases are written down: as TestFloat's lines, for Verilog's `$readmemh`, as a package of
+//! SystemVerilog, as a C array, or as JSON.
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,6 +15,8 @@ pub enum Style {
     /// One word a case, its fields of whole hexadecimal digits joined by `_`; comments in front say
     /// which bits they are.
     Readmemh,
+    /// A package of SystemVerilog: the number of cases, the widths, a packed struct and an array of it.
+    Sv,
     /// A struct and an array of it.
     C,
     /// One object: the function, the rules, and the cases as arrays of hexadecimal strings.
@@ -22,9 +24,10 @@ pub enum Style {
 }
 
 impl Style {
-    const NAMES: [(&str, Self); 4] = [
+    const NAMES: [(&str, Self); 5] = [
         ("testfloat", Self::Testfloat),
         ("readmemh", Self::Readmemh),
+        ("sv", Self::Sv),
         ("c", Self::C),
         ("json", Self::Json),
     ];
@@ -44,7 +47,7 @@ impl FromStr for Style {
         let found = Self::NAMES.iter().find(|(name, _)| name.eq_ignore_ascii_case(text));
         found.map(|(_, style)| *style).ok_or_else(|| {
             let names = Self::NAMES.iter().map(|(name, _)| *name);
-            UnknownName::new("style", text, names, "testfloat, readmemh, c, json")
+            UnknownName::new("style", text, names, "testfloat, readmemh, sv, c, json")
         })
     }
 }

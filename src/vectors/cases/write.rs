@@ -73,6 +73,7 @@ pub fn write(
     }
     match style {
         Style::C => out.extend(b"};\n"),
+        Style::Sv => out.extend(b"  };\nendpackage\n"),
         Style::Json => out.extend(b"]}\n"),
         Style::Testfloat | Style::Readmemh => {}
     }
@@ -85,6 +86,8 @@ fn line(out: &mut Vec<u8>, words: &[u128], fields: &[Field], style: Style, last:
         Style::Testfloat => (b"", b" ", b"\n"),
         Style::Readmemh => (b"", b"_", b"\n"),
         Style::C => (b"    { ", b", ", b" },\n"),
+        Style::Sv if last => (b"    '{", b", ", b"}\n"),
+        Style::Sv => (b"    '{", b", ", b"},\n"),
         Style::Json if last => (b"[\"", b"\",\"", b"\"]\n"),
         Style::Json => (b"[\"", b"\",\"", b"\"],\n"),
     };
@@ -105,6 +108,10 @@ fn line(out: &mut Vec<u8>, words: &[u128], fields: &[Field], style: Style, last:
                 out.extend(b"0x");
                 write_hexadecimal(out, *word, field.digits(), false);
                 out.extend(if bits > 32 { &b"u"[..] } else { b"" });
+            }
+            (Style::Sv, bits) => {
+                out.extend(format!("{bits}'h").bytes());
+                write_hexadecimal(out, *word, field.digits(), false);
             }
             _ => write_hexadecimal(out, *word, field.digits(), style == Style::Testfloat),
         }

@@ -268,4 +268,41 @@ mod long {
             }
         }
     }
+
+    /// What `exmy vectors --style sv` prints is a package, whose cases a bench reads.
+    #[test]
+    #[ignore = "long: .ci/run runs it"]
+    fn cases_are_a_package() {
+        use exmy::vectors::cases::{Cases, Request, Style, write};
+        use exmy::vectors::evaluate::Settings;
+        use exmy::vectors::function::TestFunction;
+        if !is_there(&verilator()) {
+            return skipped("no verilator (EXMY_VERILATOR names one)");
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = Command::new(verilator());
+        command.args(["--lint-only", "-Wall", "-Wno-UNUSEDPARAM", "-Wno-DECLFILENAME"]);
+        for name in ["e4m3_mul", "f64_to_i128", "e5m2,f16_add_to_f32", "f16_lt"] {
+            let function: TestFunction = name.parse().unwrap();
+            let evaluator = function.evaluator(&Settings::default()).unwrap();
+            let request = Request { count: Some(100), ..Request::default() };
+            let mut package = Vec::new();
+            let cases = Cases::new(&function, &request).unwrap();
+            write(&evaluator, &cases, Style::Sv, &mut package).unwrap();
+            let path = folder.path().join(format!("{name}.sv"));
+            std::fs::write(&path, package).unwrap();
+            command.arg(path);
+        }
+        let top = folder.path().join("top.sv");
+        // The first case of all is 0 * 0, whose result has eight bits; a wrong width would be an error.
+        let text = "module top;
+            import cases_e4m3_mul::*;
+            localparam case_t FIRST = CASES[0];
+            if (FIRST.result != 8'h00 || $bits(case_t) != 32 || COUNT != 100) begin : wrong
+                $error(\"wrong\");
+            end
+            endmodule\n";
+        std::fs::write(&top, text).unwrap();
+        succeed(command.arg(top).args(["--top-module", "top"]));
+    }
 }

@@ -41,9 +41,10 @@ fn the_head_is_enough_to_make_the_file_again() {
         &["float8_e4m3fn,e5m2_add_to_f16", "--round", "sr5b", "--seed", "3", "--count", "300"],
         &["f32_to_e5m2", "--profile", "onnx-nosat", "--overflow", "to-nan", "--count", "40"],
         &["bf16_add", "--exhaustive", "--count", "20", "--profile", "x86"],
+        &["e4m3fn_mul", "--flush", "flush-output", "--subnormals", "zero", "--count", "300"],
     ];
     for arguments in cases {
-        for (style, mark) in [("readmemh", "// "), ("c", "   "), ("json", "{")] {
+        for (style, mark) in [("readmemh", "// "), ("sv", "// "), ("c", "   "), ("json", "{")] {
             let text = vectors(&[arguments, &["--style", style][..]].concat());
             let text = String::from_utf8(text).unwrap();
             let head = text.lines().find(|line| line.contains(" --seed ")).unwrap();
@@ -57,7 +58,7 @@ fn the_head_is_enough_to_make_the_file_again() {
     }
 }
 
-/// One list, in the help of both commands, in the documentation and in the answer to a wrong name.
+/// One list, in the help of three commands, in the documentation and in the answer to a wrong name.
 #[test]
 fn the_operations_are_listed() {
     let help = |command| {
@@ -67,7 +68,7 @@ fn the_operations_are_listed() {
         help[at..].trim_end().to_owned()
     };
     let list = help("vectors");
-    assert_eq!(list, help("verify"));
+    assert_eq!([help("verify"), help("compute")], [list.as_str(); 2]);
     assert!(list.lines().all(|line| line.len() <= 80), "{list}");
     let page = include_str!("../../../../docs/verification.md");
     assert!(page.contains(&format!("```text\n{list}\n```")), "docs/verification.md lacks\n{list}");

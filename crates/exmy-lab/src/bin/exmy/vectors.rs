@@ -20,7 +20,7 @@ use std::io::stdout;
 /// Under a stochastic mode (srN) the N-bit random integer stands behind the operands: the top bits
 /// of the words of the Philox4x32-10 stream "golden" under --seed.
 ///
-/// Files of the styles readmemh, c and json begin with the version of exmy and the whole command that
+/// Files of the styles readmemh, sv, c and json begin with the version of exmy and the whole command that
 /// makes them again. TestFloat's lines have no head, for TestFloat's programs read them.
 #[derive(Args)]
 #[command(after_long_help = crate::operations::list())]
@@ -43,8 +43,8 @@ pub(crate) struct Arguments {
     /// So many cases: a part spread over all, or more random ones
     #[arg(long, value_name = "N")]
     count: Option<u64>,
-    /// testfloat: lines of hexadecimal words; readmemh: one word a case for Verilog; c: an array;
-    /// json: one object
+    /// testfloat: lines of hexadecimal words; readmemh: one word a case for Verilog; sv: a package of
+    /// SystemVerilog; c: an array; json: one object
     #[arg(long, value_name = "STYLE", default_value = "testfloat")]
     style: Style,
 }
