@@ -2,7 +2,8 @@
 //!
 //! Such a file holds operands, addends and results of one instruction, tile by tile, as a device
 //! computed them. Its name or the caller says which [`Model`] should give
-//! the same bits; [`Tiles::verify`] computes every result anew. The repository's `docs/tiles.md`
+//! the same bits; [`Tiles::verify`] computes every result anew, and [`Tiles::with_results`] fills
+//! results in. The repository's `docs/tiles.md`
 //! describes the format, so that anyone can record a device in it.
 //!
 //! ```

@@ -56,6 +56,27 @@ fn a_file_is_read_and_judged() {
     assert_eq!(Tiles::read(&file()[..]).unwrap().results(), 4);
 }
 
+/// Results that are filled in are those of the file, whatever stood there; nothing else changes.
+#[test]
+fn results_are_filled_in() {
+    let mut empty = file();
+    let start = empty.len() - 16;
+    empty[start..].fill(0xAA);
+    let filled = Tiles::parse(empty).unwrap().with_results(&"hopper".parse().unwrap()).unwrap();
+    assert_eq!(filled.as_bytes(), file());
+    // Of tf32 a whole binary32 word is stored: 1 * 2 + 3 in one tile.
+    let mut words = b"EXMYTILE".to_vec();
+    for word in [1_u32, 0, 1, 1, 1, 2, 2, 5, 5, 1] {
+        words.extend(word.to_le_bytes());
+    }
+    words.resize(80, 0);
+    words.extend([1.0_f32, 2.0, 3.0, -1.0].iter().flat_map(|x| x.to_le_bytes()));
+    let filled = Tiles::parse(words).unwrap().with_results(&"hopper".parse().unwrap()).unwrap();
+    assert_eq!(filled.as_bytes()[92..], 5.0_f32.to_le_bytes());
+    let wrong = Tiles::parse(file()).unwrap().with_results(&"volta".parse().unwrap());
+    assert!(wrong.unwrap_err().to_string().contains("volta does not multiply"));
+}
+
 #[test]
 fn wrong_files_are_answered() {
     let with = |offset: usize, bytes: &[u8]| {

@@ -260,6 +260,24 @@ impl Tiles {
     }
 }
 
+impl Tiles {
+    /// Writes the results of a tile, D by rows.
+    pub(super) fn set_results(&mut self, tile: usize, codes: &[u64]) {
+        let bytes = self.header.bytes(3);
+        let start = self.header.ends()[3] as usize + tile * codes.len() * bytes;
+        let (_, _, ignored) = FORMATS[self.header.formats[3]];
+        let places = self.bytes[start..start + codes.len() * bytes].chunks_exact_mut(bytes);
+        for (place, code) in places.zip(codes) {
+            place.copy_from_slice(&(code << ignored).to_le_bytes()[..bytes]);
+        }
+    }
+
+    /// The bytes of the file.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
 /// How many bytes there are, for people: `A 192 x 16 x 16 of f16`.
 impl fmt::Display for Tiles {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -2,11 +2,12 @@
 
 use alloc::format;
 use alloc::string::String;
+use alloc::vec::Vec;
 use core::fmt;
 
 use super::{KINDS, Tiles, TilesError};
 use crate::error::Error;
-use crate::gemm::unit::{Coded, Explanation, Model, Unit};
+use crate::gemm::unit::{Coded, Explanation, Model, Rows, Unit};
 
 /// A result that differs.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -37,6 +38,14 @@ pub struct TilesVerdict {
     pub first: Option<TileMismatch>,
 }
 
+/// A tile's operands for a unit, and its results by it.
+struct Computed {
+    rows: Rows,
+    columns: Rows,
+    addends: Vec<u64>,
+    results: Vec<u64>,
+}
+
 impl Tiles {
     /// The unit that a model has for the formats of this file.
     ///
@@ -48,6 +57,45 @@ impl Tiles {
             return Err(Error::new(TilesError::Addend { c, d }.to_string()));
         }
         model.unit(a, b, d).map_err(|error| Error::new(format!("{model}: {error}")))
+    }
+
+    /// What a unit makes of a tile.
+    fn computed(&self, unit: &Unit, tile: usize) -> Result<Computed, Error> {
+        let [_, _, k] = self.shape();
+        let [a, b, addends, _] = self.tile(tile);
+        let impossible = |error| Error::new("a tile without whole rows").because(error);
+        let rows = unit.rows(&a, &[], k).map_err(impossible)?;
+        let columns = unit.columns(&b, &[], k).map_err(impossible)?;
+        let mut results = addends.clone();
+        unit.multiply(&rows, &columns, &mut results);
+        Ok(Computed { rows, columns, addends, results })
+    }
+
+    /// The same operands and addends with the results of a model.
+    ///
+    /// ```
+    /// use exmy::vectors::tiles::Tiles;
+    ///
+    /// // One tile of one product: 1.5 * 2 + 1 in e5m2 and f32, its result not yet known.
+    /// let mut bytes = b"EXMYTILE".to_vec();
+    /// [1_u32, 0, 1, 1, 1, 4, 4, 5, 5, 1].map(|word| bytes.extend(word.to_le_bytes()));
+    /// bytes.resize(80, 0);
+    /// bytes.extend([0x3E, 0x40]);
+    /// [1.0_f32, 0.0].map(|x| bytes.extend(x.to_le_bytes()));
+    /// let tiles = Tiles::parse(bytes)?.with_results(&"hopper".parse()?)?;
+    /// assert_eq!(tiles.as_bytes()[86..], 4.0_f32.to_le_bytes());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`unit`](Self::unit).
+    pub fn with_results(mut self, model: &Model) -> Result<Self, Error> {
+        let unit = self.unit(model)?;
+        for tile in 0..self.count() {
+            let results = self.computed(&unit, tile)?.results;
+            self.set_results(tile, &results);
+        }
+        Ok(self)
     }
 
     /// Computes every result anew and compares, bit for bit.
@@ -71,16 +119,13 @@ impl Tiles {
     /// As [`unit`](Self::unit).
     pub fn verify(&self, model: &Model) -> Result<TilesVerdict, Error> {
         let unit = self.unit(model)?;
-        let [_, n, k] = self.shape();
+        let [_, n, _] = self.shape();
         let mut verdict =
             TilesVerdict { unit, elements: self.results(), mismatches: 0, first: None };
         for tile in 0..self.count() {
-            let [a, b, c, d] = self.tile(tile);
-            let impossible = |error| Error::new("a tile without whole rows").because(error);
-            let rows = unit.rows(&a, &[], k).map_err(impossible)?;
-            let columns = unit.columns(&b, &[], k).map_err(impossible)?;
-            let mut sums = c.clone();
-            unit.multiply(&rows, &columns, &mut sums);
+            let Computed { rows, columns, addends: c, results: sums } =
+                self.computed(&unit, tile)?;
+            let [_, _, _, d] = self.tile(tile);
             for (at, (computed, recorded)) in sums.iter().zip(&d).enumerate() {
                 if computed == recorded {
                     continue;

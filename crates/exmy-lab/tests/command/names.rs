@@ -127,6 +127,8 @@ fn names_break_no_line() {
         "verify-cols empty",
         "verify-tiles file",
         "verify-tiles empty",
+        "fill-tiles file none",
+        "fill-tiles empty none",
         "explain-mma ODD",
         "explain-mma ODD.toml -a 1 -b 1",
         "verify-tiles file --model ODD.toml",

@@ -37,6 +37,37 @@ fn recorded_tiles_are_judged() {
     assert_eq!((cut.0 == 0 || cut.0 == 1, cut.2.as_str()), (true, ""));
 }
 
+/// Results of the device that were lost are filled in again by its model.
+#[test]
+fn results_are_filled_into_tiles() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let whole = fs::read(Path::new(DATA).join("wgmma_m64n8k32_f32_e4m3_e4m3.tiles")).unwrap();
+    let mut without = whole.clone();
+    let results = without.len() - 4 * 144;
+    without[results..].fill(0);
+    fs::write(path("hopper_empty.tiles"), without).unwrap();
+    let (empty, filled) = (path("hopper_empty.tiles"), path("filled"));
+    let (code, out, err) = with_input(&["fill-tiles", &empty, &filled], b"");
+    assert_eq!((code, out.as_str()), (0, ""), "{err}");
+    assert!(err.starts_with("144 results of hopper in "), "{err}");
+    assert!(fs::read(&filled).unwrap() == whole);
+    // By another model, and over the file itself.
+    let less = ["fill-tiles", &empty, &empty, "--model", "hopper,f=9"];
+    assert_eq!(with_input(&less, b"").0, 0);
+    assert!(fs::read(&empty).unwrap() != whole);
+    assert_eq!(with_input(&["verify-tiles", &empty, "--model", "hopper,f=9"], b"").0, 0);
+    for (arguments, part) in [
+        (&["fill-tiles", &filled, "none/x"][..], "no model is known"),
+        (&["fill-tiles", &empty, "none/x"], "none"),
+        (&["fill-tiles", &empty, "x", "--model", "volta"], "volta does not multiply"),
+        (&["fill-tiles", "nowhere.tiles", "x"], "cannot open nowhere.tiles"),
+    ] {
+        let (code, _, err) = with_input(arguments, b"");
+        assert!(code == 2 && err.contains(part), "{arguments:?}: {err}");
+    }
+}
+
 #[test]
 fn unusable_files_do_not_stop_the_others() {
     let folder = tempfile::tempdir().unwrap();

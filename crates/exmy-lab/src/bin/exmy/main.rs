@@ -20,6 +20,7 @@ mod eval;
 mod exhausted;
 mod explain_mma;
 mod export;
+mod fill_tiles;
 mod follow;
 mod formats;
 #[cfg(feature = "tokenizers")]
@@ -102,6 +103,8 @@ enum Command {
     VerifyCols(verify_cols::Arguments),
     #[command(name = "verify-tiles")]
     VerifyTiles(verify_tiles::Arguments),
+    #[command(name = "fill-tiles")]
+    FillTiles(fill_tiles::Arguments),
     #[command(name = "explain-mma")]
     ExplainMma(Box<explain_mma::Arguments>),
 }
@@ -202,6 +205,7 @@ fn run(command: Command) -> Result<u8> {
         Command::Vectors(arguments) => vectors::run(&arguments),
         Command::VerifyCols(arguments) => verify_cols::run(&arguments),
         Command::VerifyTiles(arguments) => verify_tiles::run(&arguments),
+        Command::FillTiles(arguments) => fill_tiles::run(&arguments),
         Command::ExplainMma(arguments) => explain_mma::run(&arguments),
     }
 }

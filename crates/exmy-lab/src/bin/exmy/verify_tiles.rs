@@ -87,6 +87,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
 }
 
 fn verify(path: &Path, model: Option<&Model>) -> Result<TilesVerdict> {
+    let (tiles, model) = read(path, model)?;
+    let failed = |error| {
+        Error::new(format!("cannot verify {} ({tiles})", printable_path(path))).because(error)
+    };
+    tiles.verify(&model).map_err(failed)
+}
+
+/// The tiles of a file, or of standard input for `-`, and the model that is named or that the file's name
+/// asks for.
+pub(crate) fn read(path: &Path, model: Option<&Model>) -> Result<(Tiles, Model)> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let from_name = || {
         model_of(&name).ok_or_else(|| {
@@ -102,11 +112,7 @@ fn verify(path: &Path, model: Option<&Model>) -> Result<TilesVerdict> {
         Tiles::read(inputs::open(path)?)
     };
     let tiles = tiles.map_err(|error| Error::io("use", path, error))?;
-    let model = model.cloned().map_or_else(from_name, Ok)?;
-    let failed = |error| {
-        Error::new(format!("cannot verify {} ({tiles})", printable_path(path))).because(error)
-    };
-    tiles.verify(&model).map_err(failed)
+    Ok((tiles, model.cloned().map_or_else(from_name, Ok)?))
 }
 
 fn line(path: &Path, verdict: &TilesVerdict) -> String {
