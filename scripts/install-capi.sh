@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs exmy for C: header, libraries and exmy.pc below PREFIX. `cargo cinstall` (cargo-c) does the same.
+# Installs exmy for C: header, libraries and exmy.pc below PREFIX.
 # The libraries are built, or taken from a folder that has them.
 set -euo pipefail
 prefix=${1:?"scripts/install-capi.sh PREFIX [FOLDER]"}
