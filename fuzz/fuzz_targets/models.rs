@@ -1,12 +1,12 @@
-//! The beginnings of published models: any bytes are no GGUF file, or one whose tensors lie in them; any text
-//! is no `config.json`, or one of a model.
+//! The beginnings of published models: any bytes are no GGUF file, or one whose tensors lie in them and whose
+//! vocabulary is one or an error; any text is no `config.json`, or one of a model.
 //!
 //! `cargo +nightly fuzz run models` in the repository's root.
 
 #![no_main]
 
-use exmy_train::published::family;
 use exmy_train::published::gguf::Gguf;
+use exmy_train::published::{family, vocabulary};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
@@ -15,6 +15,7 @@ fuzz_target!(|data: &[u8]| {
     let made = [b"GGUF\x03\0\0\0", data].concat();
     for file in [data, &made] {
         let Ok(gguf) = Gguf::parse(file) else { continue };
+        let _ = vocabulary::json(&gguf);
         for tensor in gguf.tensors().values() {
             let mut values = vec![0.0; tensor.shape.iter().product()];
             tensor.dtype.dequantize(&file[tensor.range.clone()], &mut values);
