@@ -12,6 +12,8 @@
 
 #[cfg(all(target_arch = "x86_64", feature = "fast-f32"))]
 mod avx512;
+#[cfg(feature = "parallel")]
+mod deep;
 #[cfg(all(target_arch = "x86_64", feature = "fast-f32"))]
 #[doc(hidden)]
 pub use avx512::{End, PackedColumns};
@@ -168,6 +170,10 @@ pub fn matmul(a: View<'_, f32>, b: View<'_, f32>, c: ViewMut<'_, f32>, output: O
         const WORTH_DIVIDING: usize = 1 << 18;
         let (rows, threads) = (c.rows(), crate::parallel::threads());
         let worth = threads > 1 && rows * c.cols() * a.cols() >= WORTH_DIVIDING;
+        // Of an operand whose rows are adjacent numbers a thread reads its own rows, and nothing is packed.
+        if worth && a.col_stride() != 1 && deep::pays((rows, c.cols()), a.cols()) {
+            return deep::matmul(a, b, c, output);
+        }
         #[cfg(all(target_arch = "x86_64", feature = "fast-f32"))]
         if worth && has_vectors() {
             return in_vectors(a, b, c, output, true);

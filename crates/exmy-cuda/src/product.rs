@@ -262,6 +262,8 @@ const TILES: [Tile; 3] = [
     Tile { name: "tall", rows: 128, cols: 64, speed: 0.8 },
     Tile { name: "small", rows: 64, cols: 64, speed: 0.7 },
 ];
+/// From how many rows on the right operand is transposed first, where its positions are adjacent.
+const TURNING_ROWS: usize = 2048;
 /// Threads of a block, whatever its tile.
 const THREADS: u32 = 256;
 
@@ -281,6 +283,14 @@ impl Product<'_> {
         let (large, tall, small) = (&TILES[0], &TILES[1], &TILES[2]);
         let best = if time(tall) < time(large) { tall } else { large };
         if time(small) < time(best) { small } else { best }
+    }
+
+    /// Whether the right operand, whose positions are adjacent, is transposed first. The kernel for what
+    /// results is a tenth faster, and that many rows pay for the transpose.
+    fn turns<T: Element>(&self) -> bool {
+        /// Bytes of memory that are taken for it.
+        const MOST: usize = 64 << 20;
+        self.m >= TURNING_ROWS && self.n * self.k * size_of::<T>() <= MOST
     }
 
     fn gemm(&self, c: &ViewMut<'_, f32>, a_stride: usize, b_stride: usize) -> Gemm {
@@ -311,8 +321,9 @@ impl Product<'_> {
         let processors = device.properties().processors as usize;
         let tile = self.tile(processors);
         // There is no kernel for positions that are adjacent in the right operand alone.
-        let (a_adjacent, b_adjacent) = (!a_turned, b_turned && !a_turned);
-        let (a, b) = (Ready::new(a, false)?, Ready::new(b, b_turned && a_turned)?);
+        let turns = b_turned && (a_turned || self.turns::<T>());
+        let (a_adjacent, b_adjacent) = (!a_turned, b_turned && !turns);
+        let (a, b) = (Ready::new(a, false)?, Ready::new(b, turns)?);
         let majors = match (a_adjacent, b_adjacent) {
             (true, true) => "nt",
             (true, false) => "nn",

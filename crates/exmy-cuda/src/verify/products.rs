@@ -102,8 +102,10 @@ impl Case {
 const TURNS: [(bool, bool); 4] = [(false, false), (false, true), (true, false), (true, true)];
 const RAGGED: [(usize, usize, usize); 6] =
     [(1, 1, 1), (3, 0, 5), (17, 33, 9), (70, 64, 130), (64, 100, 65), (5, 600, 3)];
-/// More than a processor's tiles, so that each size of them is taken; six large ones for four processors.
-const WHOLE: [(usize, usize, usize); 3] = [(256, 40, 256), (250, 300, 128), (300, 600, 256)];
+/// More than a processor's tiles, so that each size of them is taken; six large ones for four processors. The
+/// last has so many rows that the right operand is transposed first.
+const WHOLE: [(usize, usize, usize); 4] =
+    [(256, 40, 256), (250, 300, 128), (300, 600, 256), (2051, 9, 5)];
 /// The last one has 144 large tiles for the 132 processors of an H100.
 const LARGE: [(usize, usize, usize); 5] =
     [(1024, 512, 640), (500, 777, 617), (2048, 64, 1024), (300, 5000, 40), (1500, 600, 1530)];
