@@ -1,4 +1,4 @@
-//! The `config.json` of a model whose file has none: [`family`](super::family) the other way round.
+//! The `config.json` of a model whose file has none: [`family`] the other way round.
 
 use super::family;
 use crate::nn::decoder::{Config, NormPlace, Position, QkNorm, Scaling};
