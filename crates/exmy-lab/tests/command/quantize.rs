@@ -369,8 +369,8 @@ fn too_little_memory_is_told() {
     for case in cases {
         let (mut good, mut reported) = (0, 0);
         // In KiB of addresses, of which a thread's pool of memory takes many without using them.
-        // Below 40 MB threads may not start.
-        for limit in (32_000..200_000).step_by(12_000) {
+        // The program itself, not optimized, is 45 MB large.
+        for limit in (56_000..200_000).step_by(12_000) {
             let threads = if case.starts_with("quantize") { "--threads 1" } else { "" };
             let program = env!("CARGO_BIN_EXE_exmy");
             let script = format!("ulimit -v {limit}; exec {program} {case} {threads} -q");
@@ -386,11 +386,8 @@ fn too_little_memory_is_told() {
                 }
                 Some(2) => {
                     let named = message.contains("tensor \"w") && message.contains(" needs ");
-                    let threads = limit < 44_000 && message.contains("thread");
-                    assert!(
-                        threads || named && message.contains("bytes of memory"),
-                        "{case}, {limit}: {message}"
-                    );
+                    let is_said = named && message.contains("bytes of memory");
+                    assert!(is_said, "{case}, {limit}: {message}");
                     reported += 1;
                 }
                 code => panic!("{case}, {limit}: {code:?}, {message}"),
