@@ -1,15 +1,11 @@
 //! `exmy compute`: operands from stdin, results and flags to stdout.
 
-use crate::settings::{
-    Complaints, Options, Shown, announce, counted, quiet_pipe, remark_on_function,
-};
+use crate::settings::{Options, answer_lines, counted, remark_on_function};
 use clap::Args;
 use exmy::error::{Error, Result};
 use exmy::round::Profile;
 use exmy::vectors::compute::{ComputeOptions, RandomSource, compute};
 use exmy::vectors::function::TestFunction;
-use std::cell::RefCell;
-use std::io::{stdin, stdout};
 
 /// Compute results of arithmetic, line by line
 ///
@@ -65,22 +61,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
     }
     let expected = words.join(", ");
     remark_on_function(&evaluator);
-    announce(&expected);
-    let complaints = &RefCell::new(Complaints::new(expected + ", in hexadecimal"));
-    let source = Shown { stream: stdin().lock(), complaints };
-    let sink = Shown { stream: stdout().lock(), complaints };
-    let streamed = compute(source, sink, &evaluator, &options, |malformed| {
-        complaints.borrow_mut().add(malformed);
-    });
-    complaints.borrow_mut().flush();
-    let Some(summary) = quiet_pipe(streamed)? else { return Ok(0) };
-    Ok(match summary.malformed {
-        0 => 0,
-        _ if arguments.strict => crate::MISUSE,
-        count => {
-            let lines = counted(count, "malformed line");
-            say!("{lines}, {} computed", counted(summary.converted, "result"));
-            1
-        }
+    answer_lines(expected, arguments.strict, ("result", "computed"), |source, sink, report| {
+        compute(source, sink, &evaluator, &options, report)
     })
 }

@@ -1,13 +1,11 @@
 //! `exmy convert`: codes of one format from stdin, codes of another to stdout.
 
-use crate::settings::{Complaints, Shown, announce, counted, quiet_pipe, remark_on};
+use crate::settings::{answer_lines, counted, remark_on};
 use clap::Args;
 use exmy::error::Result;
 use exmy::format::Format;
 use exmy::round::{Flush, Operands, Overflow, Profile, Rounding, Rules, Tininess};
 use exmy::vectors::convert::{ConvertOptions, RandomSource, convert};
-use std::cell::RefCell;
-use std::io::{stdin, stdout};
 
 /// Convert codes from one format to another, line by line
 ///
@@ -109,21 +107,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
         expected += &format!(" and the random integer of {}", rules.rounding);
     }
     remark_on(arguments.profile, &[options.from, options.to]);
-    announce(&expected);
-    let complaints = &RefCell::new(Complaints::new(expected + ", in hexadecimal"));
-    let source = Shown { stream: stdin().lock(), complaints };
-    let sink = Shown { stream: stdout().lock(), complaints };
-    let streamed =
-        convert(source, sink, &options, |malformed| complaints.borrow_mut().add(malformed));
-    complaints.borrow_mut().flush();
-    let Some(summary) = quiet_pipe(streamed)? else { return Ok(0) };
-    Ok(match summary.malformed {
-        0 => 0,
-        _ if arguments.strict => crate::MISUSE,
-        count => {
-            let lines = counted(count, "malformed line");
-            say!("{lines}, {} converted", counted(summary.converted, "code"));
-            1
-        }
+    answer_lines(expected, arguments.strict, ("code", "converted"), |source, sink, report| {
+        convert(source, sink, &options, report)
     })
 }

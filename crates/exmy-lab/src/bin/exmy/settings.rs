@@ -7,13 +7,15 @@ use exmy::format::Format;
 use exmy::math::IntInvalid;
 use exmy::reserve::reserve;
 use exmy::round::{Flush, Operands, Overflow, Profile, Rounding, Tininess};
+use exmy::vectors::convert::Summary;
 use exmy::vectors::evaluate::{Evaluator, Settings};
 use exmy::vectors::function::Kind;
+use exmy::vectors::lines::Malformed;
 use exmy_lab::amounts::thousands;
 use exmy_lab::device::{Choice, Place};
 use std::cell::RefCell;
 use std::ffi::OsString;
-use std::io::{self, BufWriter, Read, Write};
+use std::io::{self, BufWriter, Read, StdinLock, StdoutLock, Write};
 
 /// What a function's name leaves open.
 #[derive(Args)]
@@ -172,7 +174,7 @@ impl Complaints {
         Self { out: BufWriter::with_capacity(1 << 16, io::stderr()), expected: Some(expected) }
     }
 
-    pub(crate) fn add(&mut self, malformed: &exmy::vectors::lines::Malformed) {
+    pub(crate) fn add(&mut self, malformed: &Malformed) {
         // Nobody is left to read that stderr cannot be written to.
         let _ = writeln!(self.out, "{malformed}");
         if let Some(expected) = self.expected.take() {
@@ -211,6 +213,36 @@ impl<T: Write> Write for Shown<'_, T> {
     fn flush(&mut self) -> io::Result<()> {
         self.stream.flush()
     }
+}
+
+/// Answers the lines of stdin on stdout by `stream`, which reports what it could not read; the result is the exit
+/// code. `expected` says what a line holds, `done` what an answer is and was: "code", "converted".
+pub(crate) fn answer_lines(
+    expected: String,
+    strict: bool,
+    (what, done): (&str, &str),
+    stream: impl FnOnce(
+        Shown<'_, StdinLock<'_>>,
+        Shown<'_, StdoutLock<'_>>,
+        &mut dyn FnMut(&Malformed),
+    ) -> io::Result<Summary>,
+) -> Result<u8> {
+    announce(&expected);
+    let complaints = &RefCell::new(Complaints::new(expected + ", in hexadecimal"));
+    let source = Shown { stream: io::stdin().lock(), complaints };
+    let sink = Shown { stream: io::stdout().lock(), complaints };
+    let streamed = stream(source, sink, &mut |malformed| complaints.borrow_mut().add(malformed));
+    complaints.borrow_mut().flush();
+    let Some(summary) = quiet_pipe(streamed)? else { return Ok(0) };
+    Ok(match summary.malformed {
+        0 => 0,
+        _ if strict => crate::MISUSE,
+        count => {
+            let lines = counted(count, "malformed line");
+            say!("{lines}, {} {done}", counted(summary.converted, what));
+            1
+        }
+    })
 }
 
 /// Says on stderr where a profile's rules are applied to a format that its source does not have: E4M3 and
