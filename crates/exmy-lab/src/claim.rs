@@ -176,8 +176,9 @@ impl Claim {
                 (result.holds && !opposite, opposite && !result.holds)
             }
         };
-        let judged = result.judged();
-        let verdict = Verdict::of(holds, opposite, result.text).with_power(result.power);
+        let scale = results.setting.scale;
+        let (judged, power) = (result.judged(scale), result.known_power());
+        let verdict = Verdict::of(holds, opposite, result.text).with_power(power, scale);
         Ok(Findings { judged, ..Findings::of(verdict, Vec::new()) })
     }
 }
@@ -201,7 +202,7 @@ impl Place<'_> {
 
     /// What is known of the power, by that of an effect of some size.
     fn power(&self, of: impl Fn(f64) -> Option<f64>) -> Power {
-        self.size.map_or(Power::NoSize, |size| of(size).map_or(Power::FewSeeds, Power::Share))
+        self.size.map_or(Power::UNSTATED, |size| of(size).map_or(Power::FewSeeds, Power::Share))
     }
 
     /// A result with the power of an interval of the mean of these values.
@@ -400,7 +401,7 @@ impl Test {
                             "; the paper's effect, {words}, would be seen in {percent:.0} % of cases"
                         )
                     }
-                    Power::FewSeeds | Power::NoSize => String::new(),
+                    Power::FewSeeds | Power::NoSize(_) => String::new(),
                 };
                 let text = result.text + &seen;
                 TestResult { text, ..result }

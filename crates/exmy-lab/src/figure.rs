@@ -4,11 +4,12 @@
 //! criterion comes from that.
 
 use crate::claim::{Claim, Test};
-use crate::finding::{self, Findings, Power};
+use crate::finding::{self, Findings, Power, Verdict};
 use crate::grid::Grid;
 use crate::measure::Results;
 use crate::outcome::Outcome;
 use crate::run_config::{RunConfig, Setting};
+use crate::scale::Scale;
 use crate::store::Runs;
 use crate::view::View;
 use exmy::error::Result;
@@ -37,9 +38,32 @@ pub enum Judged {
     /// There is nothing to judge: what is computed is shown.
     Shown(Find),
     /// By an analysis of its own, with the criterion in words; the views stand below what it shows.
-    Own { asks: &'static str, find: Find },
+    Own { asks: &'static str, effect: Effect, find: Find },
     /// The same of one that has more to judge by than runs.
-    Computed { asks: &'static str, find: Find },
+    Computed { asks: &'static str, effect: Effect, find: Find },
+}
+
+/// What is known of the size of the effect that an analysis looks for: so of its power, where it sees nothing.
+#[derive(Clone, Copy, Debug)]
+pub enum Effect {
+    /// The paper says that it is there, and not how large.
+    Unstated,
+    /// There is no size that compares, and why.
+    Incomparable(&'static str),
+    /// The paper states a size, and the analysis computes its power.
+    Stated,
+    /// What must be by definition needs none.
+    Certain,
+}
+
+impl Effect {
+    fn judged(self, verdict: Verdict, scale: Scale) -> Verdict {
+        match self {
+            Self::Unstated => verdict.with_power(Power::UNSTATED, scale),
+            Self::Incomparable(why) => verdict.with_power(Power::NoSize(why), scale),
+            Self::Stated | Self::Certain => verdict,
+        }
+    }
 }
 
 /// What an analysis makes of runs.
@@ -97,9 +121,10 @@ impl finding::Figure for Figure {
         }
         let mut findings = match &self.judged {
             Judged::By(claim) => claim.findings(&results)?,
-            Judged::Shown(find) | Judged::Own { find, .. } | Judged::Computed { find, .. } => {
+            Judged::Shown(find) => find(&results)?,
+            Judged::Own { effect, find, .. } | Judged::Computed { effect, find, .. } => {
                 let found = find(&results)?;
-                Findings { verdict: found.verdict.with_power(Power::NoSize), ..found }
+                Findings { verdict: effect.judged(found.verdict, setting.scale), ..found }
             }
         };
         let views = if untrained { &[] } else { self.views };

@@ -7,6 +7,7 @@
 
 use crate::plot;
 use crate::run_config::{RunConfig, Setting};
+use crate::scale::Scale;
 use crate::statistics::Interval;
 use crate::store::Runs;
 use exmy::error::Result;
@@ -17,12 +18,17 @@ pub enum Verdict {
     /// The criterion holds.
     Reproduced(String),
     /// It does not, and nothing shows the opposite either, though an effect of the paper's size would have
-    /// been seen in four of five cases at least.
+    /// been seen in four of five cases at least; or the runs have the paper's size, and it states none of its
+    /// effect.
     NotSeen(String),
     /// The same, where such an effect would have been seen less often, or nobody knows how often.
     Untested(String),
     /// The opposite holds by the same criterion.
     Contradicted(String),
+    /// A check of what follows from definitions, whatever the scale: what must be is.
+    Holds(String),
+    /// The same check, failed.
+    Fails(String),
     /// There is no claim to judge, as of a definition that is drawn, or nothing to judge it by.
     Shown(String),
     /// Its runs belong to a larger scale.
@@ -36,8 +42,13 @@ pub enum Power {
     Share(f64),
     /// Too few seeds say how they scatter.
     FewSeeds,
-    /// The paper states no size that the test could be compared with.
-    NoSize,
+    /// There is no size that the test could be compared with, and why.
+    NoSize(&'static str),
+}
+
+impl Power {
+    /// That of a test of an effect of which the paper says that it is there, and not how large.
+    pub const UNSTATED: Self = Self::NoSize("the paper states no size");
 }
 
 /// The share of cases in which an effect of the paper's size must be seen before its absence says anything.
@@ -51,6 +62,8 @@ impl Verdict {
             Self::NotSeen(_) => "not seen at this scale",
             Self::Untested(_) => "untested at this size",
             Self::Contradicted(_) => "contradicted",
+            Self::Holds(_) => "check holds",
+            Self::Fails(_) => "check fails",
             Self::Shown(_) => "not judged",
             Self::NotRun(_) => "not run",
         }
@@ -65,18 +78,26 @@ impl Verdict {
         }
     }
 
-    /// The same, where nothing is seen with the power that the test has.
+    /// What a check says of what must be.
+    pub fn of_check(holds: bool, text: String) -> Self {
+        if holds { Self::Holds(text) } else { Self::Fails(text) }
+    }
+
+    /// The same, where nothing is seen with the power that the test has at a scale.
     #[must_use]
-    pub fn with_power(self, power: Power) -> Self {
+    pub fn with_power(self, power: Power, scale: Scale) -> Self {
         match (self, power) {
             (Self::NotSeen(text), Power::Share(share)) if share >= SEEN => Self::NotSeen(text),
             (Self::NotSeen(text), Power::Share(_)) => Self::Untested(text),
             (Self::NotSeen(text), Power::FewSeeds) => Self::Untested(format!(
                 "{text}; too few seeds say how often this would see the paper's effect"
             )),
-            (Self::NotSeen(text), Power::NoSize) => Self::Untested(format!(
-                "{text}; the paper states no size that compares, so how often this would see it is not known"
-            )),
+            (Self::NotSeen(text), Power::NoSize(why)) => match scale {
+                Scale::Paper => Self::NotSeen(format!("{text}; {why}")),
+                Scale::Smoke | Scale::Small => Self::Untested(format!(
+                    "{text}; {why}, so how often this would see the effect is not known"
+                )),
+            },
             (other, _) => other,
         }
     }
@@ -93,6 +114,8 @@ impl Verdict {
             Self::NotSeen(_) => Self::NotSeen(text),
             Self::Untested(_) => Self::Untested(text),
             Self::Contradicted(_) => Self::Contradicted(text),
+            Self::Holds(_) => Self::Holds(text),
+            Self::Fails(_) => Self::Fails(text),
             Self::Shown(_) => Self::Shown(text),
             Self::NotRun(_) => Self::NotRun(text),
         }
@@ -101,7 +124,7 @@ impl Verdict {
     /// That of the first of several settings, with what was seen in the others.
     pub(crate) fn first_of(verdicts: &[Self]) -> Self {
         let Some((first, others)) = verdicts.split_first() else {
-            return Self::NotSeen("nothing was tried".into());
+            return Self::Untested("nothing was tried".into());
         };
         let mut text = first.reason().to_owned();
         for other in others {
@@ -110,11 +133,11 @@ impl Verdict {
         first.with(text)
     }
 
-    /// That on a claim which rests on a detector: whatever it says of the runs, nothing is seen unless it
+    /// That on a claim which rests on a detector: whatever it says of the runs, nothing is tested unless it
     /// fires where it must.
     pub(crate) fn controlled(&self, fired: bool, control: &str) -> Self {
         let text = format!("{}; positive control: {control}", self.reason());
-        if fired { self.with(text) } else { Self::NotSeen(format!("{text}, which did not fire")) }
+        if fired { self.with(text) } else { Self::Untested(format!("{text}, which did not fire")) }
     }
 
     /// How many parts of a claim are what: `2 of 3 parts reproduced, 1 not seen at this scale.`
@@ -139,6 +162,8 @@ impl Verdict {
         | Self::NotSeen(text)
         | Self::Untested(text)
         | Self::Contradicted(text)
+        | Self::Holds(text)
+        | Self::Fails(text)
         | Self::Shown(text)
         | Self::NotRun(text)) = self;
         text

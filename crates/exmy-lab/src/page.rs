@@ -114,9 +114,9 @@ struct Cell {
 /// How a word for a verdict is coloured.
 fn badge(verdict: &Verdict) -> String {
     let class = match verdict {
-        Verdict::Reproduced(_) => "reproduced",
+        Verdict::Reproduced(_) | Verdict::Holds(_) => "reproduced",
         Verdict::NotSeen(_) | Verdict::Untested(_) => "not-seen",
-        Verdict::Contradicted(_) => "contradicted",
+        Verdict::Contradicted(_) | Verdict::Fails(_) => "contradicted",
         Verdict::Shown(_) | Verdict::NotRun(_) => "shown",
     };
     format!("<span class=\"badge {class}\">{}</span>", verdict.word())

@@ -1,11 +1,9 @@
 //! From records to pictures and tables: series of probes, and means over seeds.
 
-use crate::finding::{Findings, Part, Table};
-use crate::plot::{self, Axis, Band, Intervals, Panel, Series};
+use crate::plot::{Axis, Band, Intervals, Panel, Series};
 use crate::statistics::{Interval, mean, mean_interval};
 use crate::store::Trained;
 use crate::table::number;
-use crate::test_result::{self, TestResult};
 use exmy::error::Result;
 use exmy_train::train::probe::{Key, Line};
 
@@ -120,17 +118,6 @@ pub(crate) fn spread(values: &[f64]) -> String {
     let low = values.iter().copied().fold(f64::INFINITY, f64::min);
     let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     format!("{mean} ({} to {})", number(low), number(high))
-}
-
-/// What a figure of one picture and one table says of its claims.
-pub(crate) fn concluded(
-    claims: &[TestResult],
-    figure: plot::Figure,
-    panels: impl IntoIterator<Item = Panel>,
-    table: Table,
-) -> Findings {
-    let figure = panels.into_iter().fold(figure, plot::Figure::panel);
-    test_result::concluded(claims, vec![Part::Picture(figure), Part::Table(table)])
 }
 
 /// A panel over categories: means with their intervals, and the values of the seeds.

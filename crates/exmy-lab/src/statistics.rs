@@ -26,6 +26,6 @@ mod survival;
 pub use counts::{Signs, coins, fisher, sign_test, wilson};
 pub use distribution::{incomplete_beta, normal_quantile, normal_tail, t_quantile, t_tail};
 pub use intervals::{Interval, mean, mean_interval, median, paired_interval, sd};
-pub use power::{fisher_power, interval_power};
+pub use power::{fisher_power, interval_power, log_rank_power};
 pub use ranks::{Roc, Trend, jaccard, mann_kendall, midranks, roc, spearman};
 pub use survival::{LogRank, kaplan_meier, log_rank};

@@ -3,7 +3,8 @@
 //! Orderings are claimed where the 95 % interval of the paired difference excludes 0, bounds where that of
 //! the mean does not reach them, trends where the test of Mann and Kendall finds them in every seed.
 
-use crate::finding::{Findings, Part, Power, SEEN, Verdict};
+use crate::finding::{Findings, Part, Power, Verdict};
+use crate::scale::Scale;
 use crate::statistics::{Interval, Trend, mann_kendall, mean, mean_interval, paired_interval};
 
 /// A mean and its interval in words, of figures whose tables have three digits.
@@ -35,7 +36,7 @@ impl TestResult {
             holds,
             opposite,
             known: found.is_some(),
-            power: Power::NoSize,
+            power: Power::UNSTATED,
             text,
             parts: Vec::new(),
         }
@@ -43,7 +44,14 @@ impl TestResult {
 
     /// Of what holds or does not, and has no opposite.
     pub fn either(holds: bool, text: String) -> Self {
-        Self { holds, opposite: false, known: true, power: Power::NoSize, text, parts: Vec::new() }
+        Self {
+            holds,
+            opposite: false,
+            known: true,
+            power: Power::UNSTATED,
+            text,
+            parts: Vec::new(),
+        }
     }
 
     /// That `a` is below `b`, pair by pair; `unit` follows the numbers.
@@ -105,17 +113,16 @@ impl TestResult {
         if self.parts.is_empty() { std::slice::from_ref(self) } else { &self.parts }
     }
 
-    /// What is said of each part.
-    pub fn judged(&self) -> Vec<Verdict> {
+    /// How often it would have been seen; where nothing could be computed, too few values are there to say.
+    pub(crate) fn known_power(&self) -> Power {
+        if self.known { self.power } else { Power::FewSeeds }
+    }
+
+    /// What is said of each part at a scale.
+    pub fn judged(&self, scale: Scale) -> Vec<Verdict> {
         let of = |part: &Self| {
             let verdict = Verdict::of(part.holds, part.opposite, part.text.clone());
-            match (verdict, part.power) {
-                (Verdict::NotSeen(text), Power::Share(share)) if share >= SEEN => {
-                    Verdict::NotSeen(text)
-                }
-                (Verdict::NotSeen(text), _) => Verdict::Untested(text),
-                (other, _) => other,
-            }
+            verdict.with_power(part.known_power(), scale)
         };
         self.parts.iter().map(of).collect()
     }
@@ -127,15 +134,19 @@ impl TestResult {
     }
 }
 
-/// Reproduced if all claims hold, contradicted if the opposite of one does.
+/// Reproduced if all claims hold, contradicted if the opposite of one does, untested where one of those that
+/// do not hold could not be computed.
 pub fn verdict(claims: &[TestResult]) -> Verdict {
     let result = every(claims);
-    Verdict::of(result.holds && !claims.is_empty(), result.opposite, result.text)
+    match Verdict::of(result.holds && !claims.is_empty(), result.opposite, result.text) {
+        Verdict::NotSeen(text) if claims.is_empty() || !result.known => Verdict::Untested(text),
+        other => other,
+    }
 }
 
-/// What they say of a claim that has each of them as a part, and what is shown of it.
-pub fn concluded(claims: &[TestResult], parts: Vec<Part>) -> Findings {
-    Findings { judged: every(claims).judged(), ..Findings::of(verdict(claims), parts) }
+/// What they say at a scale of a claim that has each of them as a part, and what is shown of it.
+pub fn concluded(claims: &[TestResult], scale: Scale, parts: Vec<Part>) -> Findings {
+    Findings { judged: every(claims).judged(scale), ..Findings::of(verdict(claims), parts) }
 }
 
 /// What several say.
@@ -162,7 +173,7 @@ fn weakest(results: &[TestResult]) -> Power {
         (Power::Share(a), Power::Share(b)) => Power::Share(a.min(b)),
         (Power::Share(_), unknown) | (unknown, _) => unknown,
     };
-    missed.reduce(lower).unwrap_or(Power::NoSize)
+    missed.reduce(lower).unwrap_or(Power::UNSTATED)
 }
 
 /// The highest power, as one must be seen.
@@ -172,7 +183,7 @@ fn strongest(results: &[TestResult]) -> Power {
         (Power::Share(a), _) | (_, Power::Share(a)) => Power::Share(a),
         (unknown, _) => unknown,
     };
-    results.iter().map(|one| one.power).reduce(higher).unwrap_or(Power::NoSize)
+    results.iter().map(|one| one.power).reduce(higher).unwrap_or(Power::UNSTATED)
 }
 
 /// All, but the opposite of one is enough.

@@ -4,6 +4,7 @@
 
 use super::counts::fisher;
 use super::distribution::{normal_tail, t_quantile};
+use super::survival::log_rank;
 
 /// In how many of all samples of `n` values of deviation `sd` and mean `effect` the interval of the mean lies
 /// above 0: the upper tail of the noncentral t distribution.
@@ -62,4 +63,30 @@ pub fn fisher_power(a: (f64, u64), b: (f64, u64), level: f64) -> f64 {
         }
     }
     seen
+}
+
+/// In how many of all cases the log-rank test, one-sided, is at most `level`, where runs meet the event with
+/// this share, the second number being how many there are, and `never` others do not meet it at all.
+///
+/// The others are at risk throughout, so `p` depends on how many events there are alone.
+///
+/// ```
+/// use exmy_lab::statistics::log_rank_power;
+///
+/// // Of ten runs six must meet it, so that p is at most 0.0033; at a share of 0.6 that many do in 63.3 %.
+/// assert!((log_rank_power((0.6, 10), 10, 0.0033) - 0.633).abs() < 5e-4);
+/// ```
+pub fn log_rank_power((share, runs): (f64, usize), never: usize, level: f64) -> f64 {
+    let others = vec![(runs as u64 + 1, false); never];
+    let is_seen = |events: usize| {
+        let met: Vec<_> = (0..runs).map(|i| (i.min(events) as u64 + 1, i < events)).collect();
+        log_rank(&others, &met).is_some_and(|test| test.p_later <= level)
+    };
+    let chances = super::coins(&vec![share; runs]);
+    chances
+        .iter()
+        .enumerate()
+        .filter(|(events, _)| is_seen(*events))
+        .map(|(_, chance)| chance)
+        .sum()
 }

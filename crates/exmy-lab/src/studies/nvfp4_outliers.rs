@@ -18,7 +18,7 @@ pub mod rotations;
 pub mod weights;
 
 use crate::claim::{Claim, Test, Value};
-use crate::figure::{Figure, Judged};
+use crate::figure::{Effect, Figure, Judged};
 use crate::finding::Paper;
 use crate::grid::{After, Axis, Grid, Level, Set, level, number};
 use crate::measure::{Metric, Probed, at_the_end, of_inputs, of_parts};
@@ -171,7 +171,11 @@ static SENSITIVITY: Figure = Figure {
            is judged, with one type of operator in NVFP4 and with none, and the training losses of branches \
            are shown, too.",
     grid: Grid { also: &[&SA_BRANCHES, &FROZEN], ..GLA_BRANCHES },
-    judged: Judged::Own { asks: operators::ASKS, find: operators::find },
+    judged: Judged::Own {
+        asks: operators::ASKS,
+        effect: Effect::Incomparable("the unit of the paper's numbers could not be read"),
+        find: operators::find,
+    },
     views: &[],
 };
 
@@ -305,7 +309,11 @@ static PERSISTENCE: Figure = Figure {
            before channels settle, and where the rate falls to a hundredth, which was tried last, they stay \
            because weights do.",
     grid: Grid { axes: &[SETUPS], ..LONG },
-    judged: Judged::Own { asks: hot_channels::ASKS, find: hot_channels::find },
+    judged: Judged::Own {
+        asks: hot_channels::ASKS,
+        effect: Effect::Unstated,
+        find: hot_channels::find,
+    },
     views: &[],
 };
 
@@ -430,7 +438,7 @@ static FLUSHED: Figure = Figure {
            operators that both recipes quantize and over the records of the run. That patched channels lose \
            nothing is not counted there: see the table.",
     grid: Grid { axes: &[Axis::new("recipe", &[NVFP4, CHON])], ..LONG },
-    judged: Judged::Own { asks: flushed::ASKS, find: flushed::find },
+    judged: Judged::Own { asks: flushed::ASKS, effect: Effect::Unstated, find: flushed::find },
     views: &[],
 };
 

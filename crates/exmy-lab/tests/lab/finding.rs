@@ -1,4 +1,5 @@
 use exmy_lab::finding::{Power, Table, Verdict};
+use exmy_lab::scale::Scale;
 use exmy_lab::statistics::Interval;
 
 #[test]
@@ -14,15 +15,20 @@ fn differences_are_judged_by_their_intervals() {
 
 #[test]
 fn what_could_not_be_seen_is_untested() {
-    let of = |power| Verdict::NotSeen("p 0.3".into()).with_power(power);
+    let of = |power| Verdict::NotSeen("p 0.3".into()).with_power(power, Scale::Small);
     assert_eq!(of(Power::Share(0.81)).word(), "not seen at this scale");
     assert_eq!(of(Power::Share(0.79)).word(), "untested at this size");
-    for (power, why) in [(Power::FewSeeds, "too few"), (Power::NoSize, "no size")] {
+    for (power, why) in [(Power::FewSeeds, "too few"), (Power::UNSTATED, "no size")] {
         assert_eq!(of(power).word(), "untested at this size");
         assert!(of(power).reason().contains(why), "{}", of(power).reason());
     }
     let held = Verdict::Reproduced(String::new());
-    assert_eq!(held.clone().with_power(Power::NoSize), held);
+    assert_eq!(held.clone().with_power(Power::UNSTATED, Scale::Small), held);
+    // At the paper's own size what was measured stands where the paper states no size of its effect.
+    let full = |power| Verdict::NotSeen("p 0.3".into()).with_power(power, Scale::Paper);
+    assert_eq!(full(Power::UNSTATED), Verdict::NotSeen("p 0.3; the paper states no size".into()));
+    assert_eq!(full(Power::Share(0.79)).word(), "untested at this size");
+    assert_eq!(full(Power::FewSeeds).word(), "untested at this size");
 }
 
 #[test]

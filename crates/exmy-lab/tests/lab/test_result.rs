@@ -1,4 +1,5 @@
 use exmy_lab::finding::{Power, Verdict};
+use exmy_lab::scale::Scale;
 use exmy_lab::test_result::{TestResult, all, any, concluded, every, verdict};
 
 /// Whether it holds, and whether its opposite does.
@@ -19,19 +20,20 @@ fn parts_are_judged_one_by_one() {
         ..TestResult::either(holds, "x".into())
     };
     let seen = part(false, false, Power::Share(0.9));
-    let inner = all(&[part(true, false, Power::NoSize), seen]);
+    let inner = all(&[part(true, false, Power::UNSTATED), seen]);
     let whole =
-        every(&[inner, part(false, true, Power::NoSize), part(false, false, Power::NoSize)]);
-    let words =
-        |result: &TestResult| -> Vec<&str> { result.judged().iter().map(Verdict::word).collect() };
+        every(&[inner, part(false, true, Power::UNSTATED), part(false, false, Power::UNSTATED)]);
+    let words = |result: &TestResult| -> Vec<&str> {
+        result.judged(Scale::Small).iter().map(Verdict::word).collect()
+    };
     let untested = "untested at this size";
     assert_eq!(words(&whole), ["reproduced", "not seen at this scale", "contradicted", untested]);
     assert_eq!(
         words(&whole.negated())[..3],
         ["contradicted", "not seen at this scale", "reproduced"]
     );
-    assert!(words(&any(&[part(true, false, Power::NoSize)])).is_empty());
-    let found = concluded(&[part(true, false, Power::NoSize)], Vec::new());
+    assert!(words(&any(&[part(true, false, Power::UNSTATED)])).is_empty());
+    let found = concluded(&[part(true, false, Power::UNSTATED)], Scale::Small, Vec::new());
     assert_eq!((found.verdict.word(), found.judged.len()), ("reproduced", 1));
 }
 
@@ -47,10 +49,10 @@ fn orderings_are_judged_by_the_paired_interval() {
     assert_eq!(word(&[below(&low, &high)]), "reproduced");
     assert_eq!(word(&[below(&high, &low)]), "contradicted");
     assert_eq!(word(&[below(&low, &noisy)]), "not seen at this scale");
-    assert_eq!(word(&[below(&low[..1], &high[..1])]), "not seen at this scale");
+    assert_eq!(word(&[below(&low[..1], &high[..1])]), "untested at this size");
     assert_eq!(word(&[below(&low, &high), below(&low, &noisy)]), "not seen at this scale");
     assert_eq!(word(&[below(&low, &high), below(&high, &low)]), "contradicted");
-    assert_eq!(word(&[]), "not seen at this scale");
+    assert_eq!(word(&[]), "untested at this size");
     // A run that diverged has no gap to take the mean of.
     assert!(!below(&[f64::INFINITY, 1.0], &[1.0, 2.0]).known);
     assert!(below(&low, &high).text.contains("a minus b: -0.430"), "{}", below(&low, &high).text);

@@ -109,7 +109,7 @@ pub fn judge(areas: &Areas, (runs, failing): (usize, usize)) -> Verdict {
         words(areas)
     );
     match best(areas) {
-        None => Verdict::NotSeen(format!("too few runs of both kinds; {text}")),
+        None => Verdict::Untested(format!("too few runs of both kinds; {text}")),
         Some((holds, opposite)) => Verdict::of(holds, opposite, text),
     }
 }

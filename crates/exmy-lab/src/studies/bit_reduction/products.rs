@@ -138,8 +138,7 @@ pub(crate) fn masks(results: &Results<'_>) -> Result<Findings> {
         100.0 * worst,
         100.0 * allowed
     );
-    let verdict =
-        if worst < allowed { Verdict::Reproduced(text) } else { Verdict::Contradicted(text) };
+    let verdict = Verdict::of_check(worst < allowed, text);
     let recipe: Recipe =
         "bitred-e8m3".parse().map_err(|e| exmy::error::Error::new(format!("{e}")))?;
     let about = format!(

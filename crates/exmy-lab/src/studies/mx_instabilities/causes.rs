@@ -7,8 +7,9 @@
 
 use super::survival::Survival;
 use super::*;
-use crate::finding::{Findings, Verdict};
+use crate::finding::{Findings, Power, Verdict};
 use crate::measure::Results;
+use crate::statistics::log_rank_power;
 use exmy::error::Result;
 
 /// The study's text, with the sums of tensor cores, and what an arm changes of it.
@@ -92,7 +93,7 @@ pub(super) static CAUSES: Figure = Figure {
         axes: &[Axis::new("numbers", ARMS)],
         ..PROXIES
     },
-    judged: Judged::Own { asks: ASKS, find },
+    judged: Judged::Own { asks: ASKS, effect: Effect::Stated, find },
     views: &[
         View::Outcomes {
             title: "The proxy with one part changed",
@@ -167,8 +168,18 @@ fn find(results: &Results<'_>) -> Result<Findings> {
         "with the study's text {diverged} of {runs} runs diverge; with one change (p of no delay): {}",
         words.join(", ")
     );
-    let verdict =
-        Verdict::of(gains[0].later || gains[1].later, others.iter().any(|arm| arm.later), text);
+    let (holds, opposite) = (gains[0].later || gains[1].later, others.iter().any(|arm| arm.later));
+    // No effect is larger than that of a change with which no run diverges.
+    let power = log_rank_power((diverged as f64 / runs.max(1) as f64, runs), runs, LEVEL);
+    let text = match holds || opposite {
+        true => text,
+        false => format!(
+            "{text}; the largest effect, that none diverges, would be seen in {:.0} % of cases",
+            100.0 * power
+        ),
+    };
+    let verdict = Verdict::of(holds, opposite, text);
+    let verdict = verdict.with_power(Power::Share(power), results.setting.scale);
     let parts = vec![survival.shares(), survival.curves(&DRAWN), survival.table()];
     Ok(Findings::of(verdict, parts))
 }

@@ -100,7 +100,7 @@ pub fn judge(name: &str, seeds: &[Seed], null: Option<&[Seed]>, alone: &[Alone])
     }
     match gap {
         Some(gap) => Verdict::of_difference(&gap, text),
-        None => Verdict::NotSeen(text),
+        None => Verdict::Untested(text),
     }
 }
 

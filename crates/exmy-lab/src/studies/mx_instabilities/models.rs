@@ -160,7 +160,11 @@ pub(super) static SEARCHED: Figure = Figure {
            divergence that F2a and F4 rest on: rates over two decades, depths, widths, formats, and gains \
            that begin inside the last bin. Every rate is reached by a warm-up of a fifth of the steps.",
     grid: Grid { also: &[&NEW_SEEDS, &BEYOND], ..SEARCH },
-    judged: Judged::Own { asks: search::ASKS, find: search::find },
+    judged: Judged::Own {
+        asks: search::ASKS,
+        effect: Effect::Incomparable("the paper states no share of runs"),
+        find: search::find,
+    },
     views: &[],
 };
 
@@ -270,7 +274,7 @@ pub(super) static LAWS: Figure = Figure {
              E 0.535) and of E4M3 forward only; unstable pairs give beta above 1",
     says: "The hybrids follow scaling laws as full precision does, unstable MX does not.",
     grid: LAWS_GRID,
-    judged: Judged::Own { asks: laws::ASKS, find: laws::find },
+    judged: Judged::Own { asks: laws::ASKS, effect: Effect::Unstated, find: laws::find },
     views: &[],
 };
 
@@ -307,7 +311,11 @@ pub(super) static DAMAGE: Figure = Figure {
              small budgets, -0.5 to -1.1 from 1e10 tokens on in E5M2 weights and E4M3 activations",
     says: "Long runs in unstable MX pairs end above the lowest loss they had; stable ones do not.",
     grid: LAWS_GRID,
-    judged: Judged::Own { asks: laws::DAMAGE_ASKS, find: laws::damage },
+    judged: Judged::Own {
+        asks: laws::DAMAGE_ASKS,
+        effect: Effect::Incomparable(laws::LONGER),
+        find: laws::damage,
+    },
     views: &[],
 };
 
@@ -318,7 +326,7 @@ pub(super) static PAIRS: Figure = Figure {
              gradient norms",
     says: "Pairs of MX formats become unstable, and the variance of the gradient norm grows with it.",
     grid: PAIRS_GRID,
-    judged: Judged::Own { asks: pairs::ASKS, find: pairs::find },
+    judged: Judged::Own { asks: pairs::ASKS, effect: Effect::Unstated, find: pairs::find },
     views: &[],
 };
 
@@ -365,7 +373,7 @@ pub(super) static ONSETS: Figure = Figure {
              than 0.008, against tokens per parameter",
     says: "Runs in MX have an onset of instability, bfloat16 has none.",
     grid: PAIRS_GRID,
-    judged: Judged::Own { asks: pairs::ONSET_ASKS, find: pairs::onsets },
+    judged: Judged::Own { asks: pairs::ONSET_ASKS, effect: Effect::Unstated, find: pairs::onsets },
     views: &[],
 };
 

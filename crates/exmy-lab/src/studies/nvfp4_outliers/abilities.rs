@@ -1,12 +1,12 @@
 //! E20: what a model can still do that was trained in NVFP4: recall and repeat, on the memory task.
 
-use crate::finding::{Findings, Table};
+use crate::finding::{Findings, Part, Power, Table};
 use crate::measure::Results;
 use crate::plot::{self, Axis};
-use crate::series::{concluded, intervals, spread};
-use crate::statistics::paired_interval;
+use crate::series::{intervals, spread};
+use crate::statistics::{interval_power, paired_interval, sd};
 use crate::store::Trained;
-use crate::test_result::{TestResult, interval};
+use crate::test_result::{TestResult, concluded, every, interval};
 use exmy::error::{Error, Result};
 use exmy::slice::View;
 use exmy_train::nn::decoder::Decoder;
@@ -101,7 +101,10 @@ pub fn claims(kind: &str, bf16: &[Vec<f64>; 2], chon: &[Vec<f64>; 2]) -> Vec<Tes
     let of = |(task, (bf16, chon)): (&&str, (&Vec<f64>, &Vec<f64>))| {
         let lost: Vec<f64> = bf16.iter().zip(chon).map(|(a, b)| a - b).collect();
         let what = format!("{task} of {}, lost by CHON", kind);
-        TestResult::under(&what, &lost, MARGIN, " points")
+        // What is maintained loses nothing, which is the margin below it.
+        let power = sd(&lost).and_then(|sd| interval_power(MARGIN, sd, lost.len(), 0.95));
+        let power = power.map_or(Power::FewSeeds, Power::Share);
+        TestResult { power, ..TestResult::under(&what, &lost, MARGIN, " points") }
     };
     tasks.map(of).collect()
 }
@@ -152,5 +155,8 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
             "validation text, under each model's own recipe; mean and 95 % interval, and each seed",
         )
         .x(Axis::categories("", RECIPES));
-    Ok(concluded(&all, figure, panels, table))
+    let figure = panels.into_iter().fold(figure, plot::Figure::panel);
+    let scale = results.setting.scale;
+    let found = concluded(&all, scale, vec![Part::Picture(figure), Part::Table(table)]);
+    Ok(Findings { verdict: found.verdict.with_power(every(&all).power, scale), ..found })
 }

@@ -174,5 +174,6 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
         spread(&ends[0]),
     ));
     let claims = claims(&inputs[0], &weights[0], &inputs[1]);
-    Ok(concluded(&claims, vec![Part::Picture(figure), Part::Table(table), text]))
+    let parts = vec![Part::Picture(figure), Part::Table(table), text];
+    Ok(concluded(&claims, results.setting.scale, parts))
 }

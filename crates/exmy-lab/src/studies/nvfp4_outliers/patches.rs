@@ -300,5 +300,5 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
         share(3, 48),
         share(4, 48)
     )));
-    Ok(concluded(&all, parts))
+    Ok(concluded(&all, results.setting.scale, parts))
 }

@@ -13,7 +13,7 @@ fn each_verdict_can_be_reached() {
     assert_eq!(word(0.1, [0.8, 0.9, 0.7, 0.6]), "contradicted");
     assert_eq!(word(0.5, [0.8, 0.9, 0.7, 0.6]), not, "chance");
     assert_eq!(word(0.01, [0.6, 0.5, 0.5, 0.5]), not);
-    assert_eq!(judge(&[None; 4], (10, 0)).word(), not);
+    assert_eq!(judge(&[None; 4], (10, 0)).word(), "untested at this size");
 }
 
 #[test]

@@ -50,6 +50,6 @@ fn verdicts_compare_shares_of_diverging_runs() {
     );
     assert_eq!(word(&[(false, harmed), (false, &[Caused; 3]), (false, harmed)]), "contradicted");
     assert_eq!(word(&[(true, &[Delayed(9); 3]), (true, calm)]), "not seen at this scale");
-    assert_eq!(word(&[(true, &[TooLate; 3]), (true, &[TooLate; 3])]), "not seen at this scale");
-    assert_eq!(word(&[]), "not seen at this scale");
+    assert_eq!(word(&[(true, &[TooLate; 3]), (true, &[TooLate; 3])]), "untested at this size");
+    assert_eq!(word(&[]), "untested at this size");
 }

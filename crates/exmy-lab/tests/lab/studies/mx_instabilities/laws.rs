@@ -15,7 +15,7 @@ fn verdicts_need_laws_of_base_and_hybrids() {
     let word = |fits: [Fitted; 4]| judge(&NAMES, &fits).word();
     assert_eq!(word([good, good, good, bad]), "reproduced");
     assert_eq!(word([good, good, good, none(11)]), "reproduced", "divergence");
-    let not = "not seen at this scale";
+    let not = "untested at this size";
     assert_eq!(word([good, good, good, none(0)]), not, "no fit for another reason");
     assert_eq!(word([good, good, good, none(8)]), not, "half of the runs");
     assert_eq!(word([good, none(0), good, good]), not, "a hybrid whose law is open");
@@ -26,7 +26,7 @@ fn verdicts_need_laws_of_base_and_hybrids() {
     assert!(verdict.reason().ends_with("E2M3 and E3M2: no fit, 11 of 16 runs diverged"));
     assert_eq!(word([good, good, good, good]), "not seen at this scale");
     assert_eq!(word([good, bad, good, good]), "contradicted");
-    assert_eq!(word([bad, good, good, bad]), "not seen at this scale");
+    assert_eq!(word([bad, good, good, bad]), not, "no law of the base");
 }
 
 #[test]
