@@ -8,6 +8,7 @@ pub mod pooled;
 
 pub(super) use pooled::{Paired, by_seed};
 
+use crate::criterion::Criterion;
 use crate::finding::{Findings, Power, Verdict};
 use crate::grid::GridPoint;
 use crate::measure::{Metric, Pick, Probed, Results};
@@ -83,8 +84,8 @@ pub enum Test {
     Sized { size: f64, words: &'static str, test: &'static Test },
     /// All of several; the opposite of one is enough.
     All(&'static [Test]),
-    /// An analysis of its own, in words and as a function.
-    Own { asks: &'static str, judge: fn(&Results<'_>) -> Result<TestResult> },
+    /// An analysis of its own: its criterion, and a function.
+    Own { asks: &'static Criterion, judge: fn(&Results<'_>) -> Result<TestResult> },
 }
 
 /// A number for each seed.

@@ -4,6 +4,7 @@
 //! criterion comes from that.
 
 use crate::claim::{Claim, Test};
+use crate::criterion::Criterion;
 use crate::finding::{self, Findings, Power, Verdict};
 use crate::grid::Grid;
 use crate::measure::Results;
@@ -31,16 +32,15 @@ pub struct Figure {
 
 /// How findings come about.
 #[derive(Clone, Copy, Debug)]
-#[expect(clippy::large_enum_variant, reason = "values of tables, made once and never moved")]
 pub enum Judged {
     /// By a claim; the views stand below.
     By(Claim),
     /// There is nothing to judge: what is computed is shown.
     Shown(Find),
-    /// By an analysis of its own, with the criterion in words; the views stand below what it shows.
-    Own { asks: &'static str, effect: Effect, find: Find },
+    /// By an analysis of its own, with a criterion of its own; the views stand below what it shows.
+    Own { asks: Criterion, effect: Effect, find: Find },
     /// The same of one that has more to judge by than runs.
-    Computed { asks: &'static str, effect: Effect, find: Find },
+    Computed { asks: Criterion, effect: Effect, find: Find },
 }
 
 /// What is known of the size of the effect that an analysis looks for: so of its power, where it sees nothing.
@@ -95,7 +95,7 @@ impl finding::Figure for Figure {
         match &self.judged {
             Judged::By(claim) => claim.criterion(),
             Judged::Shown(_) => String::new(),
-            Judged::Own { asks, .. } | Judged::Computed { asks, .. } => (*asks).to_owned(),
+            Judged::Own { asks, .. } | Judged::Computed { asks, .. } => asks.sentence(),
         }
     }
 

@@ -29,6 +29,8 @@ pub mod scale;
 pub mod compare;
 #[cfg(feature = "tokenizers")]
 pub mod corpus;
+#[doc(hidden)]
+pub mod criterion;
 pub mod curves;
 pub mod detect;
 pub mod device;

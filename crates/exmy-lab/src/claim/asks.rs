@@ -175,12 +175,11 @@ impl Test {
                 all.join(if opposite { ", or " } else { ", and " })
             }
             Self::Sized { test, .. } => test.asks(axis, opposite)?,
-            Self::Own { asks, .. } => {
-                if opposite {
-                    return None;
-                }
-                (*asks).to_owned()
-            }
+            Self::Own { asks, .. } if opposite => asks.opposite()?,
+            Self::Own { asks, .. } => match (asks.note)() {
+                note if note.is_empty() => asks.holds(),
+                note => format!("{} ({note})", asks.holds()),
+            },
         })
     }
 }

@@ -210,7 +210,7 @@ const BITS_CLAIM: Claim = Claim::new(Test::All(&[
             Test::Ordered { axis: "format" },
         ]),
     },
-    Test::Own { asks: lead::ASKS, judge: lead::judge },
+    Test::Own { asks: &lead::ASKS, judge: lead::judge },
 ]));
 const BITS_VIEWS: &[View] = &[
     View::Curves {

@@ -34,6 +34,38 @@ fn grid_points_that_claims_and_views_name_are_there() {
     }
 }
 
+/// The sentence has what the criterion has: quantities, thresholds, tests, and the opposite where there is one.
+#[test]
+fn sentences_come_from_criteria() {
+    let figures = || ALL.iter().flat_map(|paper| paper.figures);
+    let of = |id: &str| figures().find(|figure| figure.id() == id).unwrap().criterion();
+    assert_eq!(
+        of("E8"),
+        "Reproduced where what NVFP4 flushes of weights is below what it flushes of activations (95 % \
+         interval of the paired difference), and what CHON flushes of activations is below what NVFP4 does \
+         (95 % interval of the paired difference); contradicted where what NVFP4 flushes of weights is \
+         above what it flushes of activations (95 % interval of the paired difference), or what CHON \
+         flushes of activations is above what NVFP4 does (95 % interval of the paired difference)."
+    );
+    assert_eq!(
+        of("BR-4"),
+        "Reproduced where the relative deviation of gain and noise of products of normal numbers from their \
+         expectations is below 0.01."
+    );
+    for part in ["is above 0.7, and", "(interval of Hanley and McNeil)", "of the last 50 losses."] {
+        assert!(of("BR-9").contains(part), "{part}");
+    }
+    assert!(
+        of("BR-12")
+            .contains("(rates within 0.1 nats of the best); contradicted where S in E8M3 is")
+    );
+    assert!(of("F2-11").contains("(log-rank test, one-sided, p at most 0.0033)"));
+    for figure in figures().filter(|figure| !figure.criterion().is_empty()) {
+        let asks = figure.criterion();
+        assert!(asks.starts_with("Reproduced where ") && asks.ends_with('.'), "{asks}");
+    }
+}
+
 /// Figures that have runs at scale `paper` alone say so, whoever judges them.
 #[test]
 fn figures_of_the_papers_own_size_are_not_run() {

@@ -8,6 +8,7 @@
 
 use super::*;
 use crate::claim::TestResult;
+use crate::criterion::{By, Criterion, Is, Opposite, ask};
 use crate::finding::{Findings, Part, Table, Verdict};
 use crate::grid::GridPoint;
 use crate::measure::Results;
@@ -83,10 +84,18 @@ const ROUNDED: &[Level] = &[
     of_e8m3!(JAMMED, "+input:weight:grad_output=bf16>e8m4@odd"),
 ];
 
-const ASKS: &str = "more than half of what E8M3 by truncation ends above E8M7 is gone with rounding to \
-                    nearest, with the bias divided out and with the next bit set, each by the interval of \
-                    that share over seeds; contradicted where the interval of one of them lies below a half. \
-                    Three seeds are looked at once, and none is added";
+/// Most of the cost.
+const HALF: Is = Is::Over(0.5);
+
+const ASKS: Criterion = Criterion::new(
+    &[
+        ask("the share of E8M3's cost that is gone with rounding to nearest", HALF, By::Interval),
+        ask("that with the bias divided out", HALF, By::Interval),
+        ask("that with the next bit set", HALF, By::Interval),
+    ],
+    Opposite::One,
+)
+.noted(|| "three seeds are looked at once, and none is added".into());
 
 pub(super) static DEEPER: Figure = Figure {
     id: "BR-15",
@@ -106,7 +115,7 @@ pub(super) static DEEPER: Figure = Figure {
         above(&["E8M3", TRUNCATED], &["E8M4", TRUNCATED]),
         above(&["E8M4", TRUNCATED], &["E8M5", TRUNCATED]),
         above(&["E8M5", TRUNCATED], &["E8M7"]),
-        Test::Own { asks: ASKS, judge },
+        Test::Own { asks: &ASKS, judge },
     ])),
     views: &[
         View::Own(table),
@@ -198,7 +207,7 @@ fn judge(results: &Results<'_>) -> Result<TestResult> {
         let losses = cost(results, "E8M3", other)?;
         let what = format!("share of E8M3's cost that is gone, {other}");
         Ok(match costs(&losses) {
-            true => TestResult::above(&what, &shares(&losses), 0.5, ""),
+            true => TestResult::above(&what, &shares(&losses), ASKS.conditions[0].bound(), ""),
             false => TestResult {
                 known: false,
                 ..TestResult::either(false, format!("{what}: none, as there is no cost"))

@@ -1,5 +1,6 @@
 //! Whether sharpness foretells that a run will fail, better than simpler measures.
 
+use crate::criterion::{By, Criterion, Is, Opposite, ask};
 use crate::detect::Verdict as Detected;
 use crate::finding::{Findings, Part, Table, Verdict};
 use crate::measure::Results;
@@ -98,9 +99,9 @@ fn best(areas: &Areas) -> Option<(bool, bool)> {
     let [Some(sharpness), Some(logit), Some(norm), Some(scatter)] = areas else { return None };
     let others = [logit, norm, scatter];
     let best = others.iter().map(|area| area.estimate).fold(0.0, f64::max);
-    let sure = others.iter().any(|area| area.estimate == best && area.low > 0.5);
-    let foretells = sharpness.estimate > 0.7 && sharpness.low > 0.5;
-    Some((foretells && sharpness.estimate > best, sure && sharpness.estimate < best && best > 0.7))
+    let sure = others.iter().any(|area| area.estimate == best && area.low > CHANCE);
+    let foretells = sharpness.estimate > GOOD && sharpness.low > CHANCE;
+    Some((foretells && sharpness.estimate > best, sure && sharpness.estimate < best && best > GOOD))
 }
 
 pub fn judge(areas: &Areas, (runs, failing): (usize, usize)) -> Verdict {
@@ -114,10 +115,25 @@ pub fn judge(areas: &Areas, (runs, failing): (usize, usize)) -> Verdict {
     }
 }
 
-pub(crate) const ASKS: &str = "Reproduced where its area under the ROC curve is above 0.7, its interval \
-                               (Hanley and McNeil) is above 0.5, and it is above the areas of the largest \
-                               logit, the gradient norm and the scatter of the last 50 losses; contradicted \
-                               where one of these is higher, above 0.7, and has an interval above 0.5.";
+const AREA: &str = "the area under sharpness's ROC curve";
+const OTHER: &str = "the largest area of the others";
+/// An area that foretells, and that of chance.
+const GOOD: f64 = 0.7;
+const CHANCE: f64 = 0.5;
+
+pub(crate) const ASKS: Criterion = Criterion::new(
+    &[
+        ask(AREA, Is::Over(GOOD), By::Value),
+        ask(AREA, Is::Over(CHANCE), By::Areas),
+        ask(AREA, Is::Above("those of all others"), By::Value),
+    ],
+    Opposite::All(&[
+        ask(OTHER, Is::Over(GOOD), By::Value),
+        ask(OTHER, Is::Over(CHANCE), By::Areas),
+        ask(OTHER, Is::Above("that of sharpness"), By::Value),
+    ]),
+)
+.noted(|| format!("The others are the largest logit, the gradient norm and the scatter of the last {WINDOW} losses."));
 
 /// The areas of all measures, over the runs of other figures.
 pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {

@@ -8,6 +8,7 @@
 //! reference, so what counts is one value a seed.
 
 use crate::claim::TestResult;
+use crate::criterion::{By, Condition, Criterion, Is, Opposite, ask};
 use crate::grid::GridPoint;
 use crate::measure::Results;
 use crate::run_config::RunConfig;
@@ -171,13 +172,22 @@ pub fn count(runs: &[Vec<Risen>]) -> (bool, String) {
          {shown}; in {alone} runs sharpness rises and the loss does not",
         first + same + later,
     );
-    (found.is_some_and(|found| found.low > 0.0), text)
+    (found.is_some_and(|found| found.low > FIRST.bound()), text)
 }
 
-pub(crate) const ASKS: &str = "sharpness rises before the loss more often than after it in the runs \
-                               whose loss rises (95 % interval over seeds): either has risen where it \
-                               lies above that of the run with most bits and the same seed by more than \
-                               three times the scatter between seeds, in two measurements in a row";
+const FIRST: Condition = ask(
+    "how much more often sharpness rises before the loss than after it, in runs whose loss rises,",
+    Is::Over(0.0),
+    By::Interval,
+);
+
+pub(crate) const ASKS: Criterion = Criterion::new(&[FIRST], Opposite::None).noted(|| {
+    format!(
+        "sharpness before the loss counts as 1, after it as -1, the mean of each seed once; either has risen \
+         where it lies above that of the run with most bits and the same seed by more than {SCATTERS} times \
+         the scatter between seeds, in {ROW} measurements in a row"
+    )
+});
 
 /// Whether sharpness rises first where bits are fewer than on the first level of the axis `format`, at all
 /// rates.

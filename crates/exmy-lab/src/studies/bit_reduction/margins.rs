@@ -4,6 +4,7 @@
 //! the interval of rates that work.
 
 use crate::claim::{TestResult, words};
+use crate::criterion::{By, Criterion, Is, Opposite, ask};
 use crate::finding::{Part, Table};
 use crate::grid::{GridPoint, Level};
 use crate::measure::{Metric, Results};
@@ -37,7 +38,7 @@ impl Margin {
         Self {
             each: (0..seeds).filter_map(of_seed).collect(),
             all: sensitivity::sensitivity(&whole, initial),
-            stable: sensitivity::stable(&whole, 0.1),
+            stable: sensitivity::stable(&whole, NEAR),
         }
     }
 
@@ -65,9 +66,21 @@ impl Margin {
     }
 }
 
-pub(crate) const ASKS: &str = "S of each seed is higher in E8M3 than in E8M7 (interval of the paired \
-                               difference above 0) and the interval of rates within 0.1 nats of the best \
-                               is not wider; contradicted where both are the other way round";
+/// How far above the best loss that of a rate that works may be, nats.
+const NEAR: f64 = 0.1;
+
+pub(crate) const ASKS: Criterion = Criterion::new(
+    &[
+        ask("S in E8M3", Is::Above("S in E8M7"), By::Interval),
+        ask(
+            "the width of the interval of rates in E8M3 less that in E8M7",
+            Is::AtMost(0.0),
+            By::Value,
+        ),
+    ],
+    Opposite::Each,
+)
+.noted(|| format!("rates within {NEAR} nats of the best"));
 
 /// That of each format.
 fn margins(results: &Results<'_>) -> Result<Vec<(&'static Level, Margin)>> {

@@ -1,5 +1,6 @@
 //! The formats as bits, and what cutting bits does to a product.
 
+use crate::criterion::{By, Condition, Criterion, Is, Opposite, ask};
 use crate::finding::{Findings, Part, Table, Verdict};
 use crate::measure::Results;
 use crate::plot::{self, Axis, Panel, Series};
@@ -95,8 +96,14 @@ pub fn gain(bits: u32, rounding: &str, pairs: usize) -> Result<(f64, f64)> {
     Ok((gain, (rest / squares).sqrt()))
 }
 
-pub(crate) const ASKS: &str = "Reproduced where gain and noise of products of normal numbers are within \
-                               1 % of their expectations.";
+/// Of a million products.
+const DEVIATION: Condition = ask(
+    "the relative deviation of gain and noise of products of normal numbers from their expectations",
+    Is::Under(0.01),
+    By::Value,
+);
+
+pub(crate) const ASKS: Criterion = Criterion::new(&[DEVIATION], Opposite::None);
 
 /// What cutting bits does to a product.
 pub(crate) fn masks(results: &Results<'_>) -> Result<Findings> {
@@ -132,7 +139,7 @@ pub(crate) fn masks(results: &Results<'_>) -> Result<Findings> {
         .x(Axis::whole("mantissa bits"))
         .panel(panel);
     // Of fewer products the noise is known to within 5 % only.
-    let allowed = if pairs < 1_000_000 { 0.05 } else { 0.01 };
+    let allowed = if pairs < 1_000_000 { 0.05 } else { DEVIATION.bound() };
     let text = format!(
         "largest deviation from the expectations {:.2} %, of {pairs} products at most {:.0} %",
         100.0 * worst,

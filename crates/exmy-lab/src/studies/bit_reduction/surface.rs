@@ -1,5 +1,6 @@
 //! The loss about the weights of runs that keep checkpoints.
 
+use crate::criterion::{By, Condition, Criterion, Is, Opposite, ask};
 use crate::finding::{Findings, Part, Table, Verdict};
 use crate::landscape::{self, Grid};
 use crate::measure::Results;
@@ -43,14 +44,26 @@ pub fn judge(surfaces: &[(String, Grid)]) -> Verdict {
     let text = format!("local minima inside the grid: {}", list.join(", "));
     Verdict::of(
         surfaces.iter().all(|(_, grid)| grid.is_valley()),
-        surfaces.iter().all(|(_, grid)| grid.minima() > 3),
+        surfaces.iter().all(|(_, grid)| grid.minima() as f64 > MANY.bound()),
         text,
     )
 }
 
-pub(crate) const ASKS: &str = "Reproduced where all losses of each surface are finite and its one local \
-                               minimum inside the grid is its lowest point; contradicted where each \
-                               surface has more than three.";
+/// What no smooth surface has.
+const MANY: Condition = ask("that number", Is::Over(3.0), By::Value);
+
+pub(crate) const ASKS: Criterion = Criterion::new(
+    &[
+        ask(
+            "the number of local minima of each surface inside the grid",
+            Is::Exactly(1.0),
+            By::Value,
+        ),
+        ask("that minimum", Is::So("is the surface's lowest point"), By::Value),
+        ask("every loss", Is::So("is finite"), By::Value),
+    ],
+    Opposite::All(&[MANY]),
+);
 
 /// The surfaces about each checkpoint that the runs were to keep.
 pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {

@@ -152,7 +152,7 @@ pub(super) static RATES: Figure = Figure {
         ],
         ..Grid::NONE
     },
-    judged: by(Test::Own { asks: margins::ASKS, judge: margins::judge }),
+    judged: by(Test::Own { asks: &margins::ASKS, judge: margins::judge }),
     views: &[
         View::Lines {
             title: "Loss by learning rate and mantissa bits",

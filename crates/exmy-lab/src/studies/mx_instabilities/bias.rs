@@ -1,6 +1,7 @@
 //! The bias of MX gradients against those of f32, and the loss, on one axis.
 
 use super::grids::{BIASED, SEARCH_MX, STRESSES, UNSCALED};
+use crate::criterion::{By, Criterion, Is, Opposite, ask};
 use crate::finding::{Findings, Part, Table, Verdict};
 use crate::grid::Grid;
 use crate::measure::Results;
@@ -11,20 +12,35 @@ use crate::statistics::{mann_kendall, median, sign_test};
 use crate::store::Trained;
 use exmy::error::Result;
 
-pub(crate) const ASKS: &str = "Reproduced where rho of equal weights rises and the cosine falls over the \
-                               runs, up to where they diverge (sign test, p at most 0.05) and rho is at \
-                               least 1 before every divergence; contradicted where the trends are the \
-                               opposite or no divergence is preceded so. The control is a run whose \
-                               gradients are rounded to E3M2 without a scale from its middle on: it must be \
-                               seen to diverge, and the bias before.";
+pub(crate) const ASKS: Criterion = Criterion::new(
+    &[
+        ask("rho of equal weights", Is::So("rises over the runs and the cosine falls"), By::Signs(SURE)),
+        ask("rho before every divergence", Is::AtLeast(LARGE), By::Value),
+    ],
+    Opposite::Any(&[
+        ask("rho", Is::So("falls and the cosine rises"), By::Signs(SURE)),
+        ask("no divergence", Is::So("comes after such a rho"), By::Value),
+    ]),
+)
+.noted(|| {
+    format!(
+        "Trends are of the steps up to where runs diverge, and rho counts where it stays for {ROW} records. \
+         The control is a run whose gradients are rounded to E3M2 without a scale from its middle on: it \
+         must be seen to diverge, and the bias before."
+    )
+});
 
+/// The p at which chance is not believed.
+const SURE: f64 = 0.05;
+/// A ratio at which the bias is as large as the gradient.
+const LARGE: f64 = 1.0;
 /// Records in a row for which the bias must be large, so that one noisy measurement is no onset.
 const ROW: usize = 3;
 
 /// The first step from which on `ROW` values in a row are at least 1.
 pub fn onset(values: &[(f64, f64)]) -> Option<u64> {
     let rows = values.windows(ROW);
-    rows.into_iter().find(|row| row.iter().all(|v| v.1 >= 1.0)).map(|row| row[0].0 as u64)
+    rows.into_iter().find(|row| row.iter().all(|v| v.1 >= LARGE)).map(|row| row[0].0 as u64)
 }
 
 /// Medians of the first and of the last fifth.
@@ -120,8 +136,8 @@ pub fn judge(seen: &[Seen]) -> Verdict {
         .map(|seen| if seen.drifts { 1.0 } else { -1.0 })
         .collect();
     let signs = sign_test(&differences);
-    let rises = signs.is_some_and(|signs| signs.p_positive <= 0.05);
-    let falls = signs.is_some_and(|signs| signs.p_negative <= 0.05);
+    let rises = signs.is_some_and(|signs| signs.p_positive <= SURE);
+    let falls = signs.is_some_and(|signs| signs.p_negative <= SURE);
     if falls || !diverged.is_empty() && before == 0 {
         Verdict::Contradicted(text)
     } else if rises && before > 0 && before == diverged.len() {

@@ -7,6 +7,7 @@
 
 use super::survival::Survival;
 use super::*;
+use crate::criterion::{By, Criterion, Is, Opposite, ask};
 use crate::finding::{Findings, Power, Verdict};
 use crate::measure::Results;
 use crate::statistics::log_rank_power;
@@ -70,12 +71,28 @@ const FORMATS: &[Level] = &[
     level("MX E3M2", Set::Recipe(concat!(text!("e3m2"), "+sums=hopper:bf16"))),
 ];
 
-const ASKS: &str = "Reproduced where runs whose gains do not train, or whose gains' blocks do not saturate, \
-                    diverge later than with the study's text (log-rank test, one-sided, p at most 0.0033). \
-                    Contradicted where both do not, and runs that leave the gains clamped and change \
-                    something else do. Each arm is looked at after 10, 20 and 30 seeds and gets no more once \
-                    its p is at most 0.0033, which is 0.01 of three looks together. By \
-                    simulation ten seeds see a fall from nine divergences to two in 81 of 100 cases.";
+const ASKS: Criterion = Criterion::new(
+    &[ask(
+        "runs whose gains do not train, or whose gains' blocks do not saturate,",
+        Is::So("diverge later than with the study's text"),
+        By::LogRank(LEVEL),
+    )],
+    Opposite::All(&[
+        ask("neither of both", Is::So("diverges later"), By::Value),
+        ask(
+            "runs that leave the gains clamped and change something else",
+            Is::So("diverge later"),
+            By::LogRank(LEVEL),
+        ),
+    ]),
+)
+.noted(|| {
+    format!(
+        "Each arm is looked at after 10, 20 and 30 seeds and gets no more once its p is at most {LEVEL}, \
+         which is 0.01 of three looks together. By simulation ten seeds see a fall from nine divergences \
+         to two in 81 of 100 cases."
+    )
+});
 
 /// The level of one look; three of them together have 0.01.
 const LEVEL: f64 = 0.0033;

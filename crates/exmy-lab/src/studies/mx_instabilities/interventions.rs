@@ -1,6 +1,7 @@
 //! What a change of precision does to a run that is about to diverge.
 
 use super::grids::{STRESSES, Stress, TENFOLD};
+use crate::criterion::{By, Condition, Criterion, Is, Opposite, ask};
 use crate::finding::{Findings, Part, Table, Verdict};
 use crate::grid::{GridPoint, Level};
 use crate::measure::Results;
@@ -11,10 +12,16 @@ use crate::statistics::{Interval, mean, paired_interval};
 use crate::test_result::interval;
 use exmy::error::Result;
 
-pub(crate) const ASKS: &str = "Reproduced where fewer runs diverge with the study's interventions than \
-                               without (95 % interval over seeds of the share's difference), and \
-                               contradicted where more do; single ones are named where their interval \
-                               excludes 0. E2M1 at ten times the rate is the control.";
+const FEWER: Condition = ask(
+    "the share of runs that diverge with the study's interventions, over seeds,",
+    Is::Below("that without"),
+    By::Interval,
+);
+
+pub(crate) const ASKS: Criterion = Criterion::new(&[FEWER], Opposite::One).noted(|| {
+    "Single ones are named where their interval excludes 0. E2M1 at ten times the rate is the control."
+        .into()
+});
 
 /// The intervention that changes nothing but the last bits.
 pub const NULL: &str = "nothing";

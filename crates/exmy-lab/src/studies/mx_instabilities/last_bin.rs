@@ -1,5 +1,6 @@
 //! Why the last bin matters: gaps between neighbouring numbers, and how gains of norms cluster there.
 
+use crate::criterion::{By, Criterion, Is, Opposite, ask};
 use crate::finding::{Findings, Part, Table, Verdict};
 use crate::measure::Results;
 use crate::outcome::number;
@@ -10,10 +11,19 @@ use exmy::format::Format;
 use exmy_train::train::probe::{Key, Of};
 use std::collections::BTreeMap;
 
-pub(crate) const ASKS: &str = "Reproduced where in every seed more than half of the gains enter the last \
-                               bin, from outside it, and never more than a tenth of the activations; \
-                               contradicted where none has a twentieth of its gains there at any time. Gains \
-                               that begin there are the control.";
+pub(crate) const ASKS: Criterion = Criterion::new(
+    &[
+        ask(
+            "the largest share of gains in the last bin in every seed",
+            Is::Over(CLUSTERED),
+            By::Value,
+        ),
+        ask("that at the start", Is::Under(CLUSTERED), By::Value),
+        ask("the largest share of activations there", Is::Under(FEW), By::Value),
+    ],
+    Opposite::All(&[ask("the first of these", Is::Under(RARE), By::Value)]),
+)
+.noted(|| "Gains that begin there are the control.".into());
 
 const FORMATS: [(&str, Format); 5] = [
     ("e4m3", Format::E4M3FN),

@@ -1,5 +1,6 @@
 //! Scaling laws of the stable strategies, and what losses lost after their lowest.
 
+use crate::criterion::{By, Criterion, Is, Opposite, ask};
 use crate::finding::{Findings, Part, Table, Verdict};
 use crate::grid::Level;
 use crate::measure::Results;
@@ -10,13 +11,33 @@ use crate::scaling::{Fit, Form, Point, fit};
 use crate::store::Trained;
 use exmy::error::Result;
 
-pub(crate) const ASKS: &str = "Reproduced where the laws of bf16 and of both hybrids are valid (exponents \
-                               positive, beta at most 1) and explain 90 % of the variance, and that of full \
-                               MX is not; contradicted where a hybrid's is not and full MX's is. Where there \
-                               is no fit, there is no law if most runs diverged; otherwise it is open.";
+const VALID: Is = Is::So("is valid (exponents positive, beta at most 1)");
 
-pub(crate) const DAMAGE_ASKS: &str =
-    "Reproduced where a run in full MX loses more than 0.1 nats and none of the others does.";
+pub(crate) const ASKS: Criterion = Criterion::new(
+    &[
+        ask("each law of bf16 and of the hybrids", VALID, By::Value),
+        ask("its explained share of the variance", Is::AtLeast(EXPLAINED), By::Value),
+        ask("the law of full MX", Is::So("is not so"), By::Value),
+    ],
+    Opposite::All(&[
+        ask("the law of a hybrid", Is::So("is not so"), By::Value),
+        ask("that of full MX", Is::So("is"), By::Value),
+    ]),
+)
+.noted(|| {
+    "Where there is no fit, there is no law if most runs diverged; otherwise it is open.".into()
+});
+
+/// Nats: what a smoothed curve wanders by anyway is well below.
+const LARGE: f64 = 0.1;
+
+pub(crate) const DAMAGE_ASKS: Criterion = Criterion::new(
+    &[
+        ask("the most that a run in full MX loses, in nats,", Is::Over(LARGE), By::Value),
+        ask("the most that any other loses", Is::AtMost(LARGE), By::Value),
+    ],
+    Opposite::Each,
+);
 
 /// Why the notebook's sizes, 0.5 to 1.1 nats, say nothing of these runs: the longest learn 3.4e9 tokens.
 pub(crate) const LONGER: &str =
@@ -181,8 +202,7 @@ pub fn judge_damage(names: &[&str], lost: &[Vec<f64>]) -> Verdict {
         "most that a run lost after its lowest smoothed loss, nats: {}",
         words.collect::<Vec<_>>().join(", ")
     );
-    // What a smoothed curve wanders by anyway is well below a tenth of a nat.
-    let large = |most: &f64| *most > 0.1;
+    let large = |most: &f64| *most > LARGE;
     let [stable @ .., full] = &*list else { return Verdict::Untested(text) };
     match (stable.iter().any(large), large(full)) {
         (false, true) => Verdict::Reproduced(text),

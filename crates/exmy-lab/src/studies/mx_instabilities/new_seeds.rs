@@ -16,6 +16,9 @@ use exmy::error::Result;
 /// Multiples of the lowest level above which a run counts as diverged; the third is the study's own.
 const FACTORS: [f64; 4] = [3.0, 5.0, 10.0, 20.0];
 
+/// The p at which chance is not believed.
+pub(super) const SURE: f64 = 0.05;
+
 /// By one multiple, whether f32 and MX of each seed diverged.
 pub type Pairs = Vec<(bool, bool)>;
 
@@ -31,10 +34,10 @@ fn signs(pairs: &Pairs) -> Vec<f64> {
     pairs.iter().map(|(f32, mx)| f64::from(*mx) - f64::from(*f32)).collect()
 }
 
-/// The verdict on a claim that signs are above 0 more often than below (sign test, p at most 0.05).
+/// The verdict on a claim that signs are above 0 more often than below (sign test, p at most `SURE`).
 fn by_signs(signs: &[f64], text: String) -> Verdict {
     let test = sign_test(signs);
-    let by = |p: fn(Signs) -> f64| test.is_some_and(|test| p(test) <= 0.05);
+    let by = |p: fn(Signs) -> f64| test.is_some_and(|test| p(test) <= SURE);
     Verdict::of(by(|test| test.p_positive), by(|test| test.p_negative), text)
 }
 

@@ -1,5 +1,6 @@
 //! All pairs of formats of weights and activations: which become unstable, and when their losses turn up.
 
+use crate::criterion::{By, Criterion, Is, Opposite, ask};
 use crate::detect::Heuristics;
 use crate::finding::{Findings, Part, Table, Verdict};
 use crate::grid::GridPoint;
@@ -9,12 +10,39 @@ use crate::plot::{self, Axis, Panel, Series};
 use crate::statistics::{median, spearman};
 use exmy::error::Result;
 
-pub(crate) const ASKS: &str = "Reproduced where more than half of the pairs with an MX format have spikes or \
-                               diverge, bf16 does not, and the norm's variance (windows of 100 steps, median \
-                               over the last fifth) is above that of bf16.";
+/// The share of runs that are most of them.
+const MOST: f64 = 0.5;
+const RATIO: &str =
+    "the norm's variance (windows of 100 steps, median over the last fifth) over that of bf16";
 
-pub(crate) const ONSET_ASKS: &str = "Reproduced where more than half of the runs with an MX format have an \
-                                     onset by the notebook's rule and no bf16 run has.";
+pub(crate) const ASKS: Criterion = Criterion::new(
+    &[
+        ask(
+            "the share of pairs with an MX format that spike or diverge",
+            Is::Over(MOST),
+            By::Value,
+        ),
+        ask("bf16", Is::So("does neither"), By::Value),
+        ask(RATIO, Is::Over(1.0), By::Value),
+    ],
+    Opposite::All(&[
+        ask("that share", Is::Exactly(0.0), By::Value),
+        ask("bf16", Is::So("spikes or diverges"), By::Value),
+        ask(RATIO, Is::Under(1.0), By::Value),
+    ]),
+);
+
+pub(crate) const ONSET_ASKS: Criterion = Criterion::new(
+    &[
+        ask("the share of runs with an MX format that have an onset", Is::Over(MOST), By::Value),
+        ask("the number of bf16 runs with one", Is::Exactly(0.0), By::Value),
+    ],
+    Opposite::All(&[
+        ask("no run with an MX format", Is::So("has an onset"), By::Value),
+        ask("a bf16 run", Is::So("has one"), By::Value),
+    ]),
+)
+.noted(|| "The rule of an onset is the notebook's.".into());
 
 /// The names of a grid point's formats, and whether it has an MX format.
 fn formats(point: &GridPoint) -> ([&'static str; 2], bool) {
@@ -30,7 +58,7 @@ pub fn judge(unstable: usize, pairs: usize, base_unstable: bool, ratio: f64) -> 
          norm in the last windows is {ratio:.2} times that of bf16 (median over pairs)",
         if base_unstable { "too" } else { "does not" }
     );
-    match (2 * unstable > pairs && !base_unstable, ratio) {
+    match (unstable as f64 > MOST * pairs as f64 && !base_unstable, ratio) {
         (true, ratio) if ratio > 1.0 => Verdict::Reproduced(text),
         (false, ratio) if base_unstable && unstable == 0 && ratio < 1.0 => {
             Verdict::Contradicted(text)
@@ -108,7 +136,7 @@ pub fn judge_onsets(onsets: &[(f64, f64)], runs: usize, base: usize) -> Verdict 
     );
     match (onsets.len(), base) {
         (0, 0) => Verdict::NotSeen(text),
-        (some, 0) if 2 * some > runs => Verdict::Reproduced(text),
+        (some, 0) if some as f64 > MOST * runs as f64 => Verdict::Reproduced(text),
         (0, _) => Verdict::Contradicted(text),
         _ => Verdict::NotSeen(text),
     }

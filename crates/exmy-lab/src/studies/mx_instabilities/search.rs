@@ -1,7 +1,8 @@
 //! Which proxies become unstable by themselves, and which in MX: the grid that was searched.
 
 use super::grids::BEYOND;
-use super::new_seeds;
+use super::new_seeds::{self, SURE};
+use crate::criterion::{By, Criterion, Is, Opposite, ask};
 use crate::finding::{Findings, Part, Table, Verdict};
 use crate::grid::{GridPoint, Level};
 use crate::measure::Results;
@@ -11,12 +12,22 @@ use crate::series;
 use crate::statistics::{coins, mean, wilson};
 use exmy::error::Result;
 
-pub(crate) const ASKS: &str = "Reproduced where more runs diverge in MX alone than in f32 alone (sign test, \
-                               p at most 0.05), on new seeds at a rate between two of the grid's where most \
-                               runs explode, and by all of several thresholds (where there are no such \
-                               seeds: where f32 diverges in fewer points of the grid than chance would have \
-                               it if formats did not matter, p at most 0.05). E2M1 at ten times the largest \
-                               rate is the control.";
+pub(crate) const ASKS: Criterion = Criterion::new(
+    &[ask(
+        "the number of runs that diverge in MX alone",
+        Is::Above("the number of those in f32 alone"),
+        By::Signs(SURE),
+    )],
+    Opposite::Each,
+)
+.noted(|| {
+    format!(
+        "Counted are new seeds at a rate between two of the grid's where most runs explode, by all of \
+         several thresholds. Where there are no such seeds, f32 must diverge in fewer points of the grid \
+         than chance would have it if formats did not matter (p at most {SURE}). E2M1 at ten times the \
+         largest rate is the control."
+    )
+});
 
 /// The number of a level of a grid point.
 fn x(point: &GridPoint, axis: &str) -> f64 {
@@ -75,7 +86,7 @@ pub fn judge(points: &[(bool, Vec<bool>)], runs: usize) -> Verdict {
          which chance would have {expected:.1} (as few: p {fewer:.2}, as many: p {more:.2})",
         points.len(),
     );
-    Verdict::of(fewer <= 0.05, more <= 0.05, text)
+    Verdict::of(fewer <= SURE, more <= SURE, text)
 }
 
 /// What the search shows, and the new seeds.

@@ -1,5 +1,6 @@
 //! E20: what a model can still do that was trained in NVFP4: recall and repeat, on the memory task.
 
+use crate::criterion::{By, Condition, Criterion, Is, Opposite, ask};
 use crate::finding::{Findings, Part, Power, Table};
 use crate::measure::Results;
 use crate::plot::{self, Axis};
@@ -109,9 +110,14 @@ pub fn claims(kind: &str, bf16: &[Vec<f64>; 2], chon: &[Vec<f64>; 2]) -> Vec<Tes
     tasks.map(of).collect()
 }
 
-pub(crate) const ASKS: &str = "Reproduced where the 95 % intervals of the paired losses of accuracy under \
-                               CHON lie below 2 percentage points for both tasks and both kinds of \
-                               attention; contradicted where one lies above.";
+const LOST: Condition = ask(
+    "the accuracy that CHON loses against bfloat16, in percentage points,",
+    Is::Under(MARGIN),
+    By::Interval,
+);
+
+pub(crate) const ASKS: Criterion = Criterion::new(&[LOST], Opposite::One)
+    .noted(|| "It is asked of both tasks and both kinds of attention.".into());
 
 pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
     let text = Dataset::load(&Source::Recall { seed: 0 }, &DataOptions::default())

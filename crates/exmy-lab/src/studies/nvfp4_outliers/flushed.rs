@@ -1,6 +1,7 @@
 //! E8: how much is flushed to zero, of activations and of weights, under NVFP4 and under CHON.
 
 use super::weights::{self, quantized, resumed};
+use crate::criterion::{By, Condition, Criterion, Is, Opposite, ask};
 use crate::finding::{Findings, Part, Table};
 use crate::measure::Results;
 use crate::plot::{self, Axis, Panel};
@@ -83,19 +84,15 @@ fn next_step(run: &Trained, data: &Dataset, of_nv: usize) -> Result<[f64; 2]> {
 
 pub fn claims(inputs: &[f64], weights: &[f64], chon: &[f64]) -> Vec<TestResult> {
     let unit = " points";
-    vec![
-        TestResult::below(
-            ("flushed of weights", weights),
-            ("flushed of activations", inputs),
-            unit,
-        ),
-        TestResult::below(("activations under CHON", chon), ("under NVFP4", inputs), unit),
-    ]
+    vec![WEIGHTS.of_pairs(weights, inputs, unit), PROTECTED.of_pairs(chon, inputs, unit)]
 }
 
-pub(crate) const ASKS: &str = "Reproduced where the 95 % intervals of both paired differences, of weights \
-                               from activations under NVFP4 and of activations under CHON from those under \
-                               NVFP4, lie below 0; contradicted where one lies above.";
+const WEIGHTS: Condition =
+    ask("what NVFP4 flushes of weights", Is::Below("what it flushes of activations"), By::Interval);
+const PROTECTED: Condition =
+    ask("what CHON flushes of activations", Is::Below("what NVFP4 does"), By::Interval);
+
+pub(crate) const ASKS: Criterion = Criterion::new(&[WEIGHTS, PROTECTED], Opposite::One);
 
 pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
     let data = weights::data(results.setting)?;

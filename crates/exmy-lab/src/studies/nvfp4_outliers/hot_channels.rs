@@ -1,6 +1,7 @@
 //! E5: hot channels drift at first and stay in place later.
 
 use super::weights::quantized;
+use crate::criterion::{By, Condition, Criterion, Is, Opposite, ask};
 use crate::finding::{Findings, Part, Table};
 use crate::measure::INPUTS;
 use crate::measure::Results;
@@ -121,22 +122,29 @@ pub fn claims(sets: &[Sets]) -> Vec<TestResult> {
     // A bound that is missed is not the opposite of drifting and settling.
     let bound = |claim: TestResult| TestResult { opposite: false, ..claim };
     vec![
-        TestResult::rising("agreement of consecutive sets", &consecutive),
-        TestResult::below(
-            ("agreement with the final set, first quarter", &first),
-            ("last quarter", &last),
-            "",
-        ),
-        bound(TestResult::under("first quarter", &first, 0.4, "")),
-        bound(TestResult::above("last quarter", &last, 0.7, "")),
+        AGREE.of_series(&consecutive),
+        DRIFT.of_pairs(&first, &last, ""),
+        bound(EARLY.of_values(&first, "")),
+        bound(LATE.of_values(&last, "")),
     ]
 }
 
-pub(crate) const ASKS: &str = "Reproduced where over seeds, by magnitude and in the first runs, consecutive \
-                               sets agree ever more (test of Mann and Kendall in each), the agreement with \
-                               the final set is lower in the first quarter than in the last, under 0.4 there \
-                               and above 0.7 here (95 % intervals); contradicted where the first or the \
-                               second is the other way round.";
+const FIRST: &str = "the agreement with the final set in the first quarter";
+const LAST: &str = "that in the last quarter";
+const AGREE: Condition = ask("the agreement of consecutive sets", Is::Rising, By::Trend);
+const DRIFT: Condition = ask(FIRST, Is::Below(LAST), By::Interval);
+const EARLY: Condition = ask(FIRST, Is::Under(0.4), By::Interval);
+const LATE: Condition =
+    ask("the agreement with it in the last quarter", Is::Over(0.7), By::Interval);
+
+pub(crate) const ASKS: Criterion = Criterion::new(
+    &[AGREE, DRIFT, EARLY, LATE],
+    Opposite::Any(&[
+        ask(AGREE.of, Is::Falling, AGREE.by),
+        ask(DRIFT.of, Is::Above(LAST), DRIFT.by),
+    ]),
+)
+.noted(|| "Sets are those by magnitude, in the first runs.".into());
 
 pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
     let mut table = Table::new(
@@ -216,7 +224,7 @@ fn picture(name: &str, all: [(&str, &Vec<Sets>); 2], drift: &[Points]) -> plot::
             "GLA under nv-nvfp4, mean over inputs of q, o, gate and down; bands: range of seeds",
         )
         .x(Axis::linear("step"))
-        .panel(last.rule(0.7, "").rule(0.4, ""))
+        .panel(last.rule(LATE.bound(), "").rule(EARLY.bound(), ""))
         .panel(consecutive)
         .panel(draw(ranks, "rank drift", drift))
 }

@@ -2,6 +2,7 @@
 
 use super::weights;
 use super::{FROZEN, GLA_BRANCHES, OPERATORS, SA_BRANCHES};
+use crate::criterion::{By, Criterion, Is, Opposite, ask};
 use crate::finding::{Findings, Part, Table};
 use crate::measure::Results;
 use crate::plot::{self, Axis};
@@ -61,9 +62,21 @@ pub fn claim(kind: &str, found: &[(&str, Vec<f64>)]) -> TestResult {
     claim
 }
 
-pub(crate) const ASKS: &str = "Reproduced where o_proj (GLA) and v_proj (SA) are in the highest third and \
-                               down_proj in the lowest, and the 95 % intervals of the paired differences of \
-                               both exclude 0; contradicted where one lies on the other side.";
+const BELOW: Is = Is::Below("that of the paper's most sensitive one");
+
+pub(crate) const ASKS: Criterion = Criterion::new(
+    &[
+        ask(
+            "the most sensitive operator of the paper",
+            Is::So("is in the highest third"),
+            By::Value,
+        ),
+        ask("down_proj", Is::So("is in the lowest third"), By::Value),
+        ask("the sensitivity of down_proj", BELOW, By::Interval),
+    ],
+    Opposite::One,
+)
+.noted(|| "The paper's are o_proj (GLA) and v_proj (SA); all is asked of both.".into());
 
 pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
     let (mut parts, mut judged, mut trained) = (Vec::new(), Vec::new(), Vec::new());

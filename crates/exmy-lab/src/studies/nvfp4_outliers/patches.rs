@@ -6,6 +6,7 @@
 
 use super::product;
 use super::weights::{data, under};
+use crate::criterion::{By, Criterion, Is, Opposite, ask};
 use crate::finding::{Findings, Part, Table};
 use crate::measure::Results;
 use crate::plot::{self, Axis, Panel};
@@ -249,8 +250,27 @@ fn drawn_parts(found: &Errors) -> Vec<Part> {
     vec![Part::Picture(figure), Part::Table(table), Part::Table(ways)]
 }
 
-pub(crate) const ASKS: &str = "Reproduced where the 95 % intervals of all paired differences exclude 0; \
-                               contradicted where one shows the opposite.";
+/// How much larger planted channels must be to count as hot.
+const HOT: f64 = 16.0;
+
+pub(crate) const ASKS: Criterion = Criterion::new(
+    &[
+        ask(
+            "the error of O2-B with each larger number of channels",
+            Is::Below("that with the one before"),
+            By::Interval,
+        ),
+        ask("the error of O2-B", Is::Below("that of O1-A with as many channels"), By::Interval),
+        ask("the error of O2-B", Is::Below("that of O1-W with as many channels"), By::Interval),
+        ask(
+            "the gap with planted channels that are patched",
+            Is::Below("that with them not patched"),
+            By::Interval,
+        ),
+    ],
+    Opposite::One,
+)
+.noted(|| format!("Channels are planted {HOT} times as large or larger."));
 
 pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
     let found = measure(results.setting.scale.pick([2, 30, 30]))?;
@@ -284,7 +304,7 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
             .panel(panel.rule(0.0, "bfloat16")),
     ));
     parts.push(Part::Table(table));
-    for (at, scale) in SCALES.iter().enumerate().filter(|(_, scale)| **scale >= 16.0) {
+    for (at, scale) in SCALES.iter().enumerate().filter(|(_, scale)| **scale >= HOT) {
         let names = (format!("planted gap (times {scale}) patched"), "not patched");
         all.push(TestResult::below((&names.0, &gaps[1][at]), (names.1, &gaps[0][at]), " points"));
     }

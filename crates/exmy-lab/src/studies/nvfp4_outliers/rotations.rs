@@ -2,6 +2,7 @@
 
 use super::product;
 use super::recipes::{BY_16, OTHERWISE, UNROTATED};
+use crate::criterion::{By, Condition, Criterion, Is, Opposite, ask};
 use crate::finding::{Findings, Part, Table};
 use crate::grid::{Level, Set};
 use crate::measure::Results;
@@ -69,11 +70,16 @@ pub fn decibel(seed: u64, activations: Activations, recipe: &str) -> Result<f64>
 }
 
 pub fn claims(plain: &[f64], rotated: &[f64]) -> Vec<TestResult> {
-    vec![TestResult::below(("without rotation, spiky", plain), ("rotated by 16", rotated), " dB")]
+    vec![ROTATED.of_pairs(rotated, plain, " dB")]
 }
 
-pub(crate) const ASKS: &str = "Reproduced where the 95 % interval of the paired difference over draws lies \
-                               above 0; contradicted where it lies below.";
+const ROTATED: Condition = ask(
+    "the ratio of signal to noise of spiky activations rotated by 16",
+    Is::Above("that without rotation"),
+    By::Interval,
+);
+
+pub(crate) const ASKS: Criterion = Criterion::new(&[ROTATED], Opposite::One);
 
 pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
     let draws = results.setting.scale.pick([2, 10, 10]);
