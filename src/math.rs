@@ -21,6 +21,7 @@ mod convert;
 pub mod differences;
 mod div;
 pub mod elementary;
+mod fma;
 mod integer;
 mod minmax;
 mod mul;

@@ -5,10 +5,8 @@
 //! bit. A magnitude code counts values from below, so `(Q, S)` maps to a code by arithmetic, past
 //! the largest one too. A carry out of the significand needs no special case.
 
-use super::{
-    AbsentZero, Exact, Flags, Flush, Overflow, Rounded, Rounding, Rules, StochasticVariant,
-    Tininess,
-};
+use super::stochastic::is_up;
+use super::{AbsentZero, Exact, Flags, Flush, Overflow, Rounded, Rounding, Rules, Tininess};
 use crate::format::{Format, Sign, Specials, Value, low_bits};
 
 /// A fraction of a unit: `bits / 2^64`, plus something below `2^-64` if `sticky`.
@@ -66,22 +64,7 @@ const fn goes_up(
         Rounding::TowardNegative => inexact & negative,
         Rounding::AwayFromZero => inexact,
         Rounding::ToOdd => inexact & !odd,
-        Rounding::Stochastic { variant, bits: n } => {
-            assert!(n >= 1 && n <= 32, "stochastic rounding takes 1 to 32 random bits");
-            let n = n as u32;
-            let random = (random >> (32 - n)) as u64;
-            let top = bits >> (64 - n);
-            let next = bits >> (63 - n) & 1;
-            match variant {
-                StochasticVariant::A => top + random >= 1 << n,
-                StochasticVariant::B => (top << 1 | next) + 2 * random + 1 >= 2 << n,
-                StochasticVariant::C => {
-                    let rest = bits << n << 1 != 0 || sticky;
-                    let up = next == 1 && (rest || top & 1 == 1);
-                    top + up as u64 + random >= 1 << n
-                }
-            }
-        }
+        Rounding::Stochastic { variant, bits: n } => is_up(variant, n, bits, sticky, random),
     }
 }
 

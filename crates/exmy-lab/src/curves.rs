@@ -18,8 +18,8 @@
 //! and the study's own table says what it is. One thread compresses, so the file is the same bytes
 //! everywhere.
 
-use crate::detect::Judgement;
 use crate::scale::Scale;
+use crate::spikes::Judgement;
 use crate::statistics::mean;
 use exmy::error::{Error, Result};
 use exmy::safetensors::{given, whole};

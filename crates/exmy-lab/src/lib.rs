@@ -12,7 +12,7 @@
 //! A study is what a paper measured, run again: [`studies`] lists them. Each [`finding::Figure`] asks for
 //! [runs](run_config), which lie in a [`store`], and the [`report`] shows what they say, with
 //! verdicts. Each study is a table of figures as values: a grid of runs, the claim that is judged, what is
-//! shown. [`statistics`] says how sure a difference is, [`detect`] what became of a run,
+//! shown. [`statistics`] says how sure a difference is, [`spikes`] what became of a run,
 //! [`sensitivity`] how much the learning rate matters, [`scaling`] what larger runs would reach,
 //! [`landscape`] how the loss lies about the weights.
 
@@ -32,7 +32,6 @@ pub mod corpus;
 #[doc(hidden)]
 pub mod criterion;
 pub mod curves;
-pub mod detect;
 pub mod device;
 pub mod estimate;
 pub mod export;
@@ -65,6 +64,7 @@ pub mod scaling;
 pub mod sensitivity;
 #[doc(hidden)]
 pub mod series;
+pub mod spikes;
 pub mod standing;
 pub mod statistics;
 pub mod store;

@@ -1,9 +1,9 @@
 //! What became of a run, by the rule for its kind of loss: proxies' as multiples of their lowest level,
 //! language models' as rises in nats.
 
-use crate::detect::{self, Curve, Factor, Judgement, Nats, Verdict};
 use crate::plot::smooth;
 use crate::run_config::RunConfig;
+use crate::spikes::{self, Curve, Detected, Factor, Judgement, Nats};
 use crate::store::Trained;
 
 /// What all steps of a run say, by the rule for its kind of loss.
@@ -11,7 +11,7 @@ pub fn judge(trained: &Trained, planned: &RunConfig) -> Judgement {
     if let Some(known) = &trained.judged {
         return known.clone();
     }
-    let (losses, norms) = detect::curves(&trained.metrics);
+    let (losses, norms) = spikes::curves(&trained.metrics);
     let (verdict, untrained) = match planned.config.model.decoder() {
         Some(model) => {
             let rules = Nats::default();
@@ -30,7 +30,7 @@ pub struct Outcome {
     pub(super) trained: Trained,
     pub(super) losses: Curve,
     pub(super) norms: Curve,
-    pub verdict: Verdict,
+    pub verdict: Detected,
     /// Whether a language model never learnt much.
     untrained: bool,
     /// As [`Judgement`] has it, or not a number.
@@ -39,7 +39,7 @@ pub struct Outcome {
 
 impl Outcome {
     pub fn of(trained: Trained, planned: &RunConfig) -> Self {
-        let (losses, norms) = detect::curves(&trained.metrics);
+        let (losses, norms) = spikes::curves(&trained.metrics);
         let Judgement { verdict, untrained, tail } = judge(&trained, planned);
         let tail = tail.unwrap_or(f64::NAN);
         Self { trained, losses, norms, verdict, untrained, tail }
@@ -75,7 +75,7 @@ pub(super) fn tail(run: &Trained) -> f64 {
     if let Some(known) = &run.judged {
         return known.tail.unwrap_or(f64::NAN);
     }
-    let first = detect::curves(&run.metrics).0.first().map_or(f64::NAN, |first| first.1);
+    let first = spikes::curves(&run.metrics).0.first().map_or(f64::NAN, |first| first.1);
     let last = run.tail_loss();
     if last.is_finite() { last.min(first) } else { first }
 }

@@ -7,10 +7,10 @@
 //! ```
 
 use crate::curves::Curves;
-use crate::detect::Judgement;
 use crate::run_config::RunConfig;
 use crate::runner::{Entry, Kind, MakeProbes, Manifest, Run, Runner, run_path};
 use crate::scale::Scale;
+use crate::spikes::Judgement;
 use exmy::error::{Error, Result};
 use exmy::safetensors::given;
 use exmy::shown::printable_path;

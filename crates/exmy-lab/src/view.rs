@@ -5,7 +5,6 @@ mod probed;
 
 use crate::claim::words;
 use crate::comparison::{self, BySeed, Curves};
-use crate::detect::{self, Curve, Nats};
 use crate::finding::{Part, Table};
 use crate::grid::GridPoint;
 use crate::measure::{Metric, Pick, Probed, Results, mean_values};
@@ -13,6 +12,7 @@ use crate::outcome::{self, Outcome, calm};
 use crate::plot::{self, Axis, Panel, Series};
 use crate::run_config::RunConfig;
 use crate::series::{self, parts_mean, spread};
+use crate::spikes::{self, Curve, Nats};
 use crate::statistics::{Interval, mean, mean_interval, median, paired_interval, wilson};
 use crate::store::Trained;
 use exmy::error::Result;
@@ -298,7 +298,7 @@ fn compared(figure: plot::Figure, curves: &[Curves]) -> plot::Figure {
 
 /// The smoothed losses of a run, step by step, up to the first that is no finite number.
 fn smoothed_loss(run: &Trained) -> Vec<(f64, f64)> {
-    let mut curve = detect::curves(&run.metrics).0;
+    let mut curve = spikes::curves(&run.metrics).0;
     let end = curve.iter().position(|(_, loss)| !loss.is_finite());
     curve.truncate(end.unwrap_or(curve.len()));
     outcome::average(&curve, |_| 1.0 / Nats::default().alpha)

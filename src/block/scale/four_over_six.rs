@@ -22,7 +22,7 @@
 
 use alloc::vec::Vec;
 
-use super::nearest::{TensorFactors, at_most_max};
+use super::nvfp4::{TensorFactors, at_most_max};
 
 /// The sum that decides between the two scales.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

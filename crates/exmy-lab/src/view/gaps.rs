@@ -1,12 +1,12 @@
 //! Cells against a baseline: gaps over steps and at the end, in percent of its loss.
 
-use crate::detect::curves;
 use crate::finding::{Part, Table};
 use crate::grid::GridPoint;
 use crate::measure::{Metric, Pick, Results};
 use crate::outcome::average;
 use crate::plot::{self, Axis, Panel};
 use crate::series::{draw, intervals, of_seeds, spread};
+use crate::spikes::curves;
 use crate::statistics::{mean_interval, paired_interval};
 use crate::store::Trained;
 use crate::table::gap_percent;

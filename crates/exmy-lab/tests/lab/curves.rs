@@ -3,7 +3,6 @@
 use crate::grid::GRID;
 use exmy::error::Result;
 use exmy_lab::curves::{Curves, is_kept};
-use exmy_lab::detect;
 use exmy_lab::finding::{Figure, Findings, Paper, Part, Table, Verdict};
 use exmy_lab::grid::{Axis, Grid, Set, level};
 use exmy_lab::outcome::{calm, judge};
@@ -11,6 +10,7 @@ use exmy_lab::report;
 use exmy_lab::run_config::{RunConfig, Setting};
 use exmy_lab::runner::{Run, Silent};
 use exmy_lab::scale::Scale;
+use exmy_lab::spikes;
 use exmy_lab::store::{Runs, Store};
 use exmy_lab::thin::thin;
 use exmy_train::train::data::Source;
@@ -175,9 +175,9 @@ fn steps_near_a_divergence_are_kept() {
 /// A moving average looks back over as many steps, however many of them are kept.
 #[test]
 fn averages_of_thinned_curves_look_back_as_far() {
-    let whole: detect::Curve = (1..=1000).map(|step| (step, step as f64)).collect();
+    let whole: spikes::Curve = (1..=1000).map(|step| (step, step as f64)).collect();
     let kept = |point: &&(u64, f64)| is_kept(point.0, Some(500), 1000);
-    let few: detect::Curve = whole.iter().filter(kept).copied().collect();
+    let few: spikes::Curve = whole.iter().filter(kept).copied().collect();
     let whole = calm(&whole);
     for (step, value) in calm(&few) {
         let of_whole = whole[step as usize - 1].1;

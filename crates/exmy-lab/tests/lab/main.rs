@@ -7,7 +7,6 @@ mod comparison;
 #[cfg(feature = "tokenizers")]
 mod corpus;
 mod curves;
-mod detect;
 mod device;
 mod export;
 mod finding;
@@ -28,6 +27,7 @@ mod scale;
 mod scaling;
 mod sensitivity;
 mod series;
+mod spikes;
 mod statistics;
 mod store;
 mod studies;

@@ -1,12 +1,12 @@
 //! Whether sharpness foretells that a run will fail, better than simpler measures.
 
 use crate::criterion::{By, Criterion, Is, Opposite, ask};
-use crate::detect::Verdict as Detected;
 use crate::finding::{Findings, Part, Table, Verdict};
 use crate::measure::Results;
 use crate::outcome::Outcome;
 use crate::plot::{self, Axis, Panel, Series};
 use crate::run_config::RunConfig;
+use crate::spikes::Detected;
 use crate::statistics::{Interval, Roc, roc, sd};
 use crate::store::Trained;
 use exmy::error::Result;

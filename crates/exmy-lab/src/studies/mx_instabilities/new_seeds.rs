@@ -6,10 +6,10 @@
 
 use super::grids::{JUDGED, NEW_SEEDS};
 use crate::claim::Paired;
-use crate::detect::Factor;
 use crate::finding::{Part, Table, Verdict};
 use crate::measure::Results;
 use crate::outcome::Outcome;
+use crate::spikes::Factor;
 use crate::statistics::{Signs, sign_test, wilson};
 use exmy::error::Result;
 

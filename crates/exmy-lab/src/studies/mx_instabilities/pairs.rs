@@ -1,12 +1,12 @@
 //! All pairs of formats of weights and activations: which become unstable, and when their losses turn up.
 
 use crate::criterion::{By, Criterion, Is, Opposite, ask};
-use crate::detect::Heuristics;
 use crate::finding::{Findings, Part, Table, Verdict};
 use crate::grid::GridPoint;
 use crate::measure::Results;
 use crate::outcome::{Outcome, calm, number, points, size, step};
 use crate::plot::{self, Axis, Panel, Series};
+use crate::spikes::Heuristics;
 use crate::statistics::{median, spearman};
 use exmy::error::Result;
 

@@ -1,4 +1,4 @@
-use exmy_lab::detect::{Spike, Verdict as Detected};
+use exmy_lab::spikes::{Detected, Spike};
 use exmy_lab::statistics::Interval;
 use exmy_lab::studies::bit_reduction::forecast::{fails_later, judge};
 

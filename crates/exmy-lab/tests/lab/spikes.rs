@@ -1,12 +1,12 @@
 use exmy::random::{Philox, Stream};
-use exmy_lab::detect::{Curve, Factor, Heuristics, Nats, Spike, Verdict, curves};
+use exmy_lab::spikes::{Curve, Detected, Factor, Heuristics, Nats, Spike, curves};
 use exmy_train::train::record::Metrics;
 
 fn curve(n: u64, loss: impl Fn(u64) -> f64) -> Curve {
     (1..=n).map(|step| (step, loss(step))).collect()
 }
 
-fn nats(losses: &[(u64, f64)]) -> Verdict {
+fn nats(losses: &[(u64, f64)]) -> Detected {
     Nats::default().judge(losses, &[])
 }
 
@@ -28,8 +28,8 @@ fn quiet_curves_have_nothing() {
         // Nine losses are no level.
         curve(10, |t| if t == 10 { 50.0 } else { 2.0 })[..9].to_vec(),
     ] {
-        assert_eq!(nats(&losses), Verdict::default());
-        assert_eq!(Factor::default().judge(&losses, &[]), Verdict::default());
+        assert_eq!(nats(&losses), Detected::default());
+        assert_eq!(Factor::default().judge(&losses, &[]), Detected::default());
     }
     assert_eq!(nats(&curve(10, |t| if t == 9 { 50.0 } else { 2.0 })).spikes, []);
     assert_eq!(nats(&curve(12, |t| if t == 11 { 50.0 } else { 2.0 })).spikes.len(), 1);
@@ -115,7 +115,7 @@ fn who_never_learnt_failed() {
 fn factors_count_from_the_lowest_level() {
     let judge = |loss: &dyn Fn(u64) -> f64| Factor::default().judge(&curve(600, loss), &[]);
     let falling = |t: u64| 1.0 / t as f64;
-    assert_eq!(judge(&falling), Verdict::default());
+    assert_eq!(judge(&falling), Detected::default());
     let spike = judge(&|t| if (400..405).contains(&t) { 0.5 } else { falling(t) });
     assert_eq!(spike.diverged, None);
     assert_eq!((spike.spikes[0].first, spike.spikes[0].last), (400, 404));
@@ -127,7 +127,7 @@ fn factors_count_from_the_lowest_level() {
     // Diverged before there is a window of ten: the first loss is what was reached.
     let early = judge(&|t| if t < 5 { 1.0 } else { 1e5 });
     assert_eq!(early.diverged, Some(5));
-    assert_eq!(judge(&|t| if t < 5 { 1.0 } else { 9.0 }), Verdict::default());
+    assert_eq!(judge(&|t| if t < 5 { 1.0 } else { 9.0 }), Detected::default());
 }
 
 #[test]

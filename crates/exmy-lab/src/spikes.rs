@@ -48,7 +48,7 @@ pub struct Spike {
 
 /// What a detector found.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Verdict {
+pub struct Detected {
     /// The step from which on the run had diverged, if it did.
     pub diverged: Option<u64>,
     /// Its spikes, in order.
@@ -59,7 +59,7 @@ pub struct Verdict {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Judgement {
     /// Its spikes, and whether it diverged.
-    pub verdict: Verdict,
+    pub verdict: Detected,
     /// Whether a language model never learnt much.
     pub untrained: bool,
     /// The mean of the last tenth, at most the loss before training: a run that diverged has learnt nothing.
@@ -67,7 +67,7 @@ pub struct Judgement {
     pub tail: Option<f64>,
 }
 
-impl Verdict {
+impl Detected {
     /// Spikes per thousand steps of a curve of that many.
     pub fn spikes_per_thousand(&self, steps: usize) -> f64 {
         self.spikes.len() as f64 * 1000.0 / steps.max(1) as f64
@@ -174,7 +174,7 @@ impl Nats {
     /// Reads a run's losses and gradient norms; a run without the latter has none.
     ///
     /// ```
-    /// use exmy_lab::detect::Nats;
+    /// use exmy_lab::spikes::Nats;
     ///
     /// // One loss of 9 among losses of 2 is a spike and no divergence.
     /// let losses: Vec<(u64, f64)> =
@@ -183,7 +183,7 @@ impl Nats {
     /// assert_eq!(verdict.diverged, None);
     /// assert_eq!((verdict.spikes[0].first, verdict.spikes[0].recovered), (120, true));
     /// ```
-    pub fn judge(&self, losses: &[(u64, f64)], norms: &[(u64, f64)]) -> Verdict {
+    pub fn judge(&self, losses: &[(u64, f64)], norms: &[(u64, f64)]) -> Detected {
         let end = broken(losses, norms);
         let (run, _) = finite(losses);
         let losses = values(run);
@@ -202,7 +202,7 @@ impl Nats {
             let mut near = after.take_while(|(step, _)| *step <= spike.first + self.within);
             spike.recovered = near.any(|(_, loss)| *loss <= spike.level + self.near);
         }
-        Verdict { diverged: end.or_else(|| self.drifted(run)), spikes }
+        Detected { diverged: end.or_else(|| self.drifted(run)), spikes }
     }
 
     /// The step from which on the smoothed loss lies too far above its lowest, to the end.
@@ -246,14 +246,14 @@ impl Factor {
     /// windows. A spike recovered if the run did not diverge and a later loss is below the limit again.
     ///
     /// ```
-    /// use exmy_lab::detect::Factor;
+    /// use exmy_lab::spikes::Factor;
     ///
     /// // A mean squared error that rises from 0.001 to 1 and stays there.
     /// let loss = |step| if step < 300 { 1e-3 } else { 1.0 };
     /// let losses: Vec<(u64, f64)> = (1..=400).map(|step| (step, loss(step))).collect();
     /// assert_eq!(Factor::default().judge(&losses, &[]).diverged, Some(300));
     /// ```
-    pub fn judge(&self, losses: &[(u64, f64)], norms: &[(u64, f64)]) -> Verdict {
+    pub fn judge(&self, losses: &[(u64, f64)], norms: &[(u64, f64)]) -> Detected {
         let end = broken(losses, norms);
         let (run, _) = finite(losses);
         let losses = values(run);
@@ -278,7 +278,7 @@ impl Factor {
             let later = run.last().is_some_and(|&(step, _)| step > spike.last);
             spike.recovered = later && diverged.is_none_or(|end| end > spike.last);
         }
-        Verdict { diverged, spikes }
+        Detected { diverged, spikes }
     }
 }
 
@@ -314,7 +314,7 @@ impl Heuristics {
     /// The first step at which the averaged loss rises by more than `rise`.
     ///
     /// ```
-    /// use exmy_lab::detect::Heuristics;
+    /// use exmy_lab::spikes::Heuristics;
     ///
     /// let losses: Vec<(u64, f64)> =
     ///     (1..=300).map(|step| (step, if step < 250 { 2.0 } else { 3.0 })).collect();

@@ -1,4 +1,5 @@
-//! Scales of full precision under the rule `nearest`: one level, or two with a tensor scale.
+//! NVFP4's two levels of scales, a block's and the tensor's, under the rule `nearest`; without a tensor scale
+//! one of them.
 //!
 //! Every line is one binary32 operation, to nearest even; [`Order`] says which lines.
 
