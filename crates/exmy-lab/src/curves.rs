@@ -18,6 +18,7 @@
 //! and the study's own table says what it is. One thread compresses, so the file is the same bytes
 //! everywhere.
 
+use crate::plot::number::six_digits;
 use crate::scale::Scale;
 use crate::spikes::Judgement;
 use crate::statistics::mean;
@@ -96,7 +97,7 @@ pub fn is_kept(step: u64, diverged: Option<u64>, last: u64) -> bool {
 /// The mean of some values, absent if one of them is, in six digits: more than a picture shows.
 fn rounded_mean(values: &[Option<f64>]) -> Option<f64> {
     let values: Option<Vec<f64>> = values.iter().copied().collect();
-    format!("{:.5e}", mean(&values?)?).parse().ok()
+    Some(six_digits(mean(&values?)?))
 }
 
 impl Record {

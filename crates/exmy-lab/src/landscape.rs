@@ -38,7 +38,7 @@ pub fn direction(layout: &Layout, params: &[f32], seed: u64, index: u64) -> Vec<
     let mut normal = Layout::default();
     for entry in layout {
         let init = match entry.role {
-            Role::Matrix | Role::Embedding => Init::Normal { std: 1.0 },
+            Role::Matrix | Role::Tokens | Role::Embedding => Init::Normal { std: 1.0 },
             Role::Norm | Role::Bias => Init::Zeros,
         };
         normal.push(entry.name.clone(), &entry.shape, entry.role, init);

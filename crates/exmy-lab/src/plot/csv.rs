@@ -1,5 +1,6 @@
 //! The numbers of a picture as a table for other programs: what is drawn, without what is only drawn faintly.
 
+use super::number::six_digits;
 use super::{Figure, Mark, Panel};
 use std::{collections::BTreeMap, format, string::String, vec::Vec};
 
@@ -46,8 +47,7 @@ impl Columns {
 
 /// A value with six significant digits and no more zeros than it needs.
 fn number(value: f64) -> String {
-    let text = format!("{value:.5e}");
-    let rounded: f64 = text.parse().unwrap_or(value);
+    let rounded = six_digits(value);
     if rounded == 0.0 || (1e-4..1e7).contains(&rounded.abs()) {
         format!("{rounded}")
     } else {

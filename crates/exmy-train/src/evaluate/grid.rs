@@ -110,7 +110,8 @@ pub(super) fn round_blocks(
 ) -> Result<Stored> {
     let mut stored = Vec::new();
     for entry in layout {
-        let (Some(site), [_, inputs]) = (site(&entry.name), &entry.shape[..]) else { continue };
+        let site = entry.site.filter(|site| site.layer.is_some());
+        let (Some(site), [_, inputs]) = (site, &entry.shape[..]) else { continue };
         let rounded = round(site, &mut params[entry.range.clone()], *inputs)
             .map_err(|error| Error::new(format!("{who} of {site}")).because(error))?;
         stored.push((entry.name.clone(), rounded));
@@ -130,12 +131,4 @@ pub fn nearest_blocks(layout: &Layout, params: &mut [f32], format: BlockFormat) 
         Ok(tensor)
     });
     rounded.expect("rounding to nearest cannot fail")
-}
-
-/// The operator of a block whose weight has this name.
-fn site(name: &str) -> Option<Site> {
-    let rest = name.strip_prefix("model.layers.")?.strip_suffix(".weight")?;
-    let (layer, rest) = rest.split_once('.')?;
-    let (_, operator) = rest.split_once('.')?;
-    Some(Site { layer: Some(layer.parse().ok()?), operator: operator.parse().ok()? })
 }

@@ -10,6 +10,7 @@
 use core::ops::Range;
 use std::collections::HashMap;
 
+use crate::nn::site::Site;
 use exmy::parallel;
 use exmy::random::{Philox, Stream};
 
@@ -18,7 +19,9 @@ use exmy::random::{Philox, Stream};
 pub enum Role {
     /// The weight of a linear operator, (out, in).
     Matrix,
-    /// A table of vectors, by token or by position.
+    /// The table of vectors by token, which a head without a weight of its own shares.
+    Tokens,
+    /// Another table of vectors, as by position.
     Embedding,
     /// The gain of a norm.
     Norm,
@@ -70,6 +73,8 @@ pub struct Entry {
     pub range: Range<usize>,
     /// What it is.
     pub role: Role,
+    /// The linear operator whose weight it is, if it is one's.
+    pub site: Option<Site>,
     /// How it starts.
     pub init: Init,
 }
@@ -93,7 +98,9 @@ impl Layout {
         let size = shape.iter().try_fold(1_usize, |size, n| size.checked_mul(*n));
         let start = self.len();
         let end = size.and_then(|size| start.checked_add(size)).expect("an arena in memory");
-        self.entries.push(Entry { name, shape: shape.to_vec(), range: start..end, role, init });
+        let site = Site::of_weight(&name).filter(|_| role == Role::Matrix);
+        let shape = shape.to_vec();
+        self.entries.push(Entry { name, shape, range: start..end, role, site, init });
         start..end
     }
 

@@ -250,6 +250,21 @@ pub struct Site {
 }
 
 impl Site {
+    /// The operator whose weight has this name: `model.layers.3.self_attn.q_proj.weight`.
+    pub fn of_weight(name: &str) -> Option<Self> {
+        let path = name.strip_suffix(".weight")?;
+        let ends = |operator: &Operator| {
+            path.strip_suffix(operator.name())
+                .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+        };
+        // `teacher.up_proj` ends like `up_proj` too, and means more.
+        let named = Operator::ALL.iter().copied().filter(ends);
+        let operator = named.max_by_key(|operator| operator.name().len())?;
+        let mut words = path.split('.');
+        words.find(|word| *word == "layers");
+        Some(Self { layer: words.next().and_then(|layer| layer.parse().ok()), operator })
+    }
+
     /// Whether both operators read one tensor.
     pub fn shares_input(self, other: Self) -> bool {
         let inputs = [self, other].map(|site| site.operator.shared_input());

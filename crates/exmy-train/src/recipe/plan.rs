@@ -27,22 +27,18 @@ pub struct Linear {
 }
 
 impl Linear {
-    /// The linear operators of a model, in the order of its parameters. Operators are recognized by the
-    /// names of their weights, `model.layers.3.self_attn.q_proj.weight`; without a weight of its own,
-    /// the head has that of the embedding of tokens.
+    /// The linear operators of a model, in the order of its parameters; without a weight of its own, the
+    /// head has that of the embedding of tokens.
     pub fn all(layout: &Layout) -> Vec<Self> {
         let mut all = Vec::new();
         let mut tied = None;
         for entry in layout {
             let &[outputs, inputs] = entry.shape.as_slice() else { continue };
-            if entry.name.ends_with("embed_tokens.weight") {
+            if entry.role == Role::Tokens {
                 let site = Site { layer: None, operator: Operator::Head };
                 tied = Some(Self { site, outputs, inputs });
             }
-            let Some(site) = site(&entry.name).filter(|_| entry.role == Role::Matrix) else {
-                continue;
-            };
-            all.push(Self { site, outputs, inputs });
+            all.extend(entry.site.map(|site| Self { site, outputs, inputs }));
         }
         let has_head = all.iter().any(|linear| linear.site.operator == Operator::Head);
         all.extend(tied.filter(|_| !has_head));
@@ -53,21 +49,6 @@ impl Linear {
     pub fn size(&self) -> u64 {
         self.outputs as u64 * self.inputs as u64
     }
-}
-
-/// The operator whose weight has a name.
-pub fn site(name: &str) -> Option<Site> {
-    let path = name.strip_suffix(".weight")?;
-    let ends = |operator: &Operator| {
-        path.strip_suffix(operator.name())
-            .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
-    };
-    // `teacher.up_proj` ends like `up_proj` too, and means more.
-    let named = Operator::ALL.iter().copied().filter(ends);
-    let operator = named.max_by_key(|operator| operator.name().len())?;
-    let mut words = path.split('.');
-    words.find(|word| *word == "layers");
-    Some(Site { layer: words.next().and_then(|layer| layer.parse().ok()), operator })
 }
 
 /// A rule and what it comes to.

@@ -59,7 +59,7 @@ pub fn check(config: &Config, data: &Dataset) -> Result<()> {
 pub fn decay_ranges(layout: &Layout, decay: Decay) -> Vec<(Range<usize>, bool)> {
     let mut ranges: Vec<(Range<usize>, bool)> = Vec::new();
     for entry in layout.iter() {
-        let matrix = matches!(entry.role, Role::Matrix | Role::Embedding);
+        let matrix = matches!(entry.role, Role::Matrix | Role::Tokens | Role::Embedding);
         let decays = decay == Decay::All || matrix;
         match ranges.last_mut() {
             Some((range, same)) if *same == decays && range.end == entry.range.start => {

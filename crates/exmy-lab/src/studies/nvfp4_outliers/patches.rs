@@ -21,7 +21,6 @@ use exmy::random::{Philox, Stream};
 use exmy::slice::{View, ViewMut};
 use exmy_train::nn::device::{Cpu, Matrix, MatrixMut};
 use exmy_train::nn::linear::{Group, Products};
-use exmy_train::nn::parameters::{Layout, Role};
 use exmy_train::nn::site::Operator;
 use exmy_train::recipe::{Engine, Images, Phase};
 use exmy_train::train::config::Config;
@@ -91,7 +90,7 @@ pub fn draw_operands(seed: u64) -> Drawn {
 /// The relative error in Frobenius norm of a forward product under a recipe.
 pub fn error(drawn: &Drawn, recipe: &str) -> Result<f64> {
     let (tokens, inputs, outputs) = SHAPE;
-    let plan = product::plan(recipe, outputs, inputs)?;
+    let plan = product::plan(&product::recipe(recipe)?, outputs, inputs)?;
     let (mut images, mut y) = (Images::default(), vec![0.0; tokens * outputs]);
     let members = [(Operator::Up, outputs)];
     Engine::new(&plan, 1, Phase::Train(0), &mut images).forward(
@@ -159,23 +158,9 @@ pub fn claims(found: &Errors) -> Vec<TestResult> {
     all
 }
 
-/// Makes channels hot without a change of function.
-pub fn plant(layout: &Layout, params: &mut [f32], width: usize, scale: f64) {
-    let channels: Vec<usize> = (0..PLANTED).map(|i| (2 * i + 1) * width / (2 * PLANTED)).collect();
-    let reads =
-        ["q_proj", "k_proj", "v_proj", "g_proj", "gk_proj.0", "gate_proj", "up_proj", "lm_head"];
-    for entry in layout.iter() {
-        let values = &mut params[entry.range.clone()];
-        let operator = reads.iter().any(|name| entry.name.ends_with(&format!("{name}.weight")));
-        let is_norm = entry.role == Role::Norm && entry.shape == [width];
-        if is_norm && entry.name.ends_with("norm.weight") {
-            channels.iter().for_each(|&j| values[j] *= scale as f32);
-        } else if operator {
-            for row in values.chunks_mut(width) {
-                channels.iter().for_each(|&j| row[j] /= scale as f32);
-            }
-        }
-    }
+/// The channels of a model of some width that are planted hot.
+pub fn planted_channels(width: usize) -> Vec<usize> {
+    (0..PLANTED).map(|i| (2 * i + 1) * width / (2 * PLANTED)).collect()
 }
 
 /// The validation loss of weights under a recipe.
@@ -195,13 +180,14 @@ fn planted(results: &Results<'_>) -> Result<Vec<Vec<Vec<f64>>>> {
         let config = run.folder.config()?;
         let layout = config.model.layout();
         let trained = exmy_train::train::checkpoint::load_model(&run.folder.model_file(), &layout)?;
-        let width = config.model.decoder().map_or(0, |model| model.d_model);
+        let Some(model) = config.model.decoder() else { continue };
+        let channels = planted_channels(model.d_model);
         for (at, &scale) in SCALES.iter().enumerate() {
             let mut params = trained.clone();
-            plant(&layout, &mut params, width, scale);
+            model.plant(&mut params, &channels, scale);
             let base = loss(&config, "bf16+out=bf16", &params, &text)?;
-            for (model, (_, recipe)) in MODELS.iter().enumerate() {
-                gaps[model][at].push(gap_percent(loss(&config, recipe, &params, &text)?, base));
+            for (own, (_, recipe)) in MODELS.iter().enumerate() {
+                gaps[own][at].push(gap_percent(loss(&config, recipe, &params, &text)?, base));
             }
         }
     }

@@ -17,9 +17,9 @@ pub(super) fn recipe(text: &str) -> Result<Recipe> {
 }
 
 /// A recipe's plan for one operator, `up_proj` of the first block.
-pub(super) fn plan(text: &str, outputs: usize, inputs: usize) -> Result<Plan> {
+pub(super) fn plan(recipe: &Recipe, outputs: usize, inputs: usize) -> Result<Plan> {
     let site = Site { layer: Some(0), operator: Operator::Up };
-    Plan::of(&recipe(text)?, vec![Linear { site, outputs, inputs }], 1)
+    Plan::of(recipe, vec![Linear { site, outputs, inputs }], 1)
         .map_err(|error| Error::new(error.to_string()))
 }
 

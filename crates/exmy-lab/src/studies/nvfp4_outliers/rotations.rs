@@ -8,14 +8,14 @@ use crate::grid::{Level, Set};
 use crate::measure::Results;
 use crate::series::spread;
 use crate::test_result::{TestResult, verdict};
-use exmy::error::Result;
+use exmy::error::{Error, Result};
 use exmy::gemm::f32::{Output, matmul};
 use exmy::random::{Philox, Stream};
 use exmy::slice::{View, ViewMut};
 use exmy_train::nn::device::{Cpu, MatrixMut};
 use exmy_train::nn::linear::{Group, Products};
 use exmy_train::nn::site::Operator;
-use exmy_train::recipe::{Engine, Images, Phase};
+use exmy_train::recipe::{Engine, Images, Phase, Recipe};
 
 /// What the activations are; gradients are N(0, 1).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -47,9 +47,10 @@ fn values(seed: u64, label: &str, width: usize, kind: Activations) -> Vec<f32> {
 }
 
 /// Signal to noise of the weight gradient in decibel, of the recipe with nothing rounded stochastically.
-pub fn decibel(seed: u64, activations: Activations, recipe: &str) -> Result<f64> {
+pub fn decibel(seed: u64, activations: Activations, recipe: &Recipe) -> Result<f64> {
     let (tokens, inputs, outputs) = SHAPE;
-    let plan = product::plan(&format!("{recipe}+sr=none"), outputs, inputs)?;
+    let recipe = recipe.with("+sr=none").map_err(|error| Error::new(error.to_string()))?;
+    let plan = product::plan(&recipe, outputs, inputs)?;
     let x = values(seed, "rotation input", inputs, activations);
     let g = values(seed, "rotation gradient", outputs, Activations::Normal);
     let (x, g) = (View::new(&x, tokens, inputs), View::new(&g, tokens, outputs));
@@ -94,8 +95,9 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
     // Adds a row and gives its values of spiky activations.
     let mut row = |level: Level| -> Result<Vec<f64>> {
         let Set::Recipe(recipe) = level.set else { unreachable!("{}: no recipe", level.name) };
+        let recipe = product::recipe(recipe)?;
         let of = |kind: Activations| -> Result<Vec<f64>> {
-            (1..=draws).map(|seed| decibel(seed, kind, recipe)).collect()
+            (1..=draws).map(|seed| decibel(seed, kind, &recipe)).collect()
         };
         let spiky = of(Activations::Spiky(SPIKES.0, SPIKES.1))?;
         let normal = of(Activations::Normal)?;

@@ -19,6 +19,7 @@ use super::moments::{Powers, elements, quantile, sorted};
 use super::{Key, Of, Probe, Seen, Values};
 use crate::nn::model;
 use crate::nn::parameters::{Entry, Role};
+use crate::nn::site::Operator;
 use crate::nn::site::Place;
 use crate::recipe::Observer;
 use exmy::slice::View;
@@ -147,10 +148,14 @@ impl Probe for Swiglu {
             values.part(Key::new(Of::Layer(layer), "tail_top"), top);
         }
         let mut all = Vec::new();
-        let gates = seen.layout.iter().filter(|entry| entry.name.ends_with("gate_proj.weight"));
-        for (layer, gate) in (0..).zip(gates) {
-            let name = gate.name.replace("gate_proj", "up_proj");
-            let Some(up) = seen.layout.find(&name) else { continue };
+        let of = |operator: Operator| {
+            let sites = seen.layout.iter().filter_map(|entry| Some((entry.site?, entry)));
+            sites.filter(move |(site, _)| site.operator == operator)
+        };
+        for (layer, (site, gate)) in (0..).zip(of(Operator::Gate)) {
+            let Some((_, up)) = of(Operator::Up).find(|up| up.0.layer == site.layer) else {
+                continue;
+            };
             let width = gate.shape[1];
             let rows = |range: std::ops::Range<usize>| seen.params[range].chunks(width);
             let pairs = rows(gate.range.clone()).zip(rows(up.range.clone()));

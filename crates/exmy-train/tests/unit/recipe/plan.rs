@@ -86,7 +86,7 @@ fn rotations_go_together() {
 
 #[test]
 fn names_of_weights_are_sites() {
-    let of = |name: &str| exmy_train::recipe::plan::site(name).map(|site| site.to_string());
+    let of = |name: &str| Site::of_weight(name).map(|site| site.to_string());
     let name = "model.layers.11.self_attn.q_proj.weight";
     assert_eq!(of(name).as_deref(), Some("layers.11.q_proj"));
     assert_eq!(of("lm_head.weight").as_deref(), Some("lm_head"));

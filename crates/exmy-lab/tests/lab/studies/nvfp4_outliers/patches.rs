@@ -1,7 +1,7 @@
 use exmy_lab::run_config::Setting;
 use exmy_lab::scale::Scale;
 use exmy_lab::studies::nvfp4_outliers::patches::{
-    COUNTS, Errors, claims, draw_operands, error, loss, plant,
+    COUNTS, Errors, claims, draw_operands, error, loss, planted_channels,
 };
 use exmy_lab::studies::nvfp4_outliers::weights::data;
 use exmy_lab::test_result::verdict;
@@ -33,10 +33,10 @@ fn planting_is_no_change_of_function() {
     let mut config = setting.config("gla-nano");
     config.record.eval_windows = 4;
     let text = data(&setting).unwrap();
-    let layout = config.model.layout();
+    let model = *config.model.decoder().unwrap();
     let params = config.model.initialize(1);
     let mut hot = params.clone();
-    plant(&layout, &mut hot, 64, 16.0);
+    model.plant(&mut hot, &planted_channels(64), 16.0);
     assert_ne!(params, hot);
     let of = |params: &[f32]| loss(&config, "f32", params, &text).unwrap();
     assert_eq!(of(&params), of(&hot));

@@ -13,6 +13,7 @@ fn each_verdict_can_be_reached() {
 /// About 20 dB an operand, as NVFP4 has of normal values, is 17 dB of their product.
 #[test]
 fn normal_values_have_the_usual_noise() {
-    let found = decibel(1, Activations::Normal, "nv-nvfp4+last=0+rht=none").unwrap();
+    let found =
+        decibel(1, Activations::Normal, &"nv-nvfp4+last=0+rht=none".parse().unwrap()).unwrap();
     assert!((16.0..19.0).contains(&found), "{found}");
 }

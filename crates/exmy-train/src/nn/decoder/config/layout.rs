@@ -74,7 +74,7 @@ impl Config {
                 layout.push(format!("{name}.bias"), &[width], Role::Bias, Init::Zeros);
             }
         };
-        table(&mut layout, "model.embed_tokens.weight", self.vocab, Role::Embedding);
+        table(&mut layout, "model.embed_tokens.weight", self.vocab, Role::Tokens);
         if self.sink {
             table(&mut layout, "model.sink.weight", 1, Role::Embedding);
         }
