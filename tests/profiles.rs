@@ -233,7 +233,7 @@ fn microxcaling() {
     let cases = [(1.0625, 0x39), (-1.0625, 0xB9), (464.0, 0x7E), (1e9, 0x7E)];
     expect(Profile::Microxcaling, to, &cases, [0x7F, 0xFF]);
     expect(Profile::Microxcaling, Format::E5M2, &[(1e9, 0x7B), (INF, 0x7C)], [0x7E, 0xFE]);
-    let flushing = Rules { flush: Flush::Input, ..Profile::Microxcaling.rules(to) };
+    let flushing = Profile::Microxcaling.rules(to).with_flush(Flush::Input);
     let normal = 0.015625; // 2^-6, code 0x08
     assert_eq!([normal, below(normal)].map(|x| convert(flushing, to, x)), [0x08, 0]);
     assert_eq!(convert(flushing, to, -below(normal)), 0x80);
@@ -247,7 +247,7 @@ fn flushing() {
     let normal = 0.015625_f32;
     let inputs = [normal, below(normal), 0.5 * normal, below(0.5 * normal), 0.001, -0.5 * normal];
     let codes = |flush| {
-        let rules = Rules { flush, ..Rules::DEFAULT };
+        let rules = Rules::DEFAULT.with_flush(flush);
         inputs.map(|x| convert(rules, to, x))
     };
     assert_eq!(codes(Flush::None), [0x08, 0x08, 0x04, 0x04, 0x01, 0x84]);
@@ -255,12 +255,12 @@ fn flushing() {
     // Halfway between 0 and the smallest normal value the even code is 0.
     assert_eq!(codes(Flush::Candidates), [0x08, 0x08, 0, 0, 0, 0x80]);
     assert_eq!(codes(Flush::Output), [0x08, 0x08, 0, 0, 0, 0x80]);
-    let candidates = Rules { flush: Flush::Candidates, ..Rules::DEFAULT };
+    let candidates = Rules::DEFAULT.with_flush(Flush::Candidates);
     assert_eq!(convert(candidates, to, above(0.5 * normal)), 0x08);
     let up = candidates.with_rounding(Rounding::TowardPositive);
     assert_eq!([1e-9, -1e-9].map(|x| convert(up, to, x)), [0x08, 0x80]);
     // A flushed result is inexact and underflows.
-    let rules = Rules { flush: Flush::Output, ..Rules::DEFAULT };
+    let rules = Rules::DEFAULT.with_flush(Flush::Output);
     let flags = Context::new(to, rules).convert(Operand::f32(0.5 * normal)).flags;
     assert_eq!(flags, Flags::INEXACT | Flags::UNDERFLOW);
 }
@@ -269,7 +269,7 @@ fn flushing() {
 #[test]
 fn denormals_are_zero() {
     let convert = |operands, code| {
-        let rules = Rules { operands, ..Rules::DEFAULT };
+        let rules = Rules::DEFAULT.with_operands(operands);
         Context::new(Format::F16, rules).convert(Operand::new(Format::E5M2, code)).code
     };
     // 0x03 is 3 x 2^-16, 0x04 the smallest normal number, 2^-14.
@@ -307,8 +307,8 @@ fn nan() {
     assert!(convert(Profile::Ieee, Format::F16).flags.contains(Flags::INVALID));
     // Without NaN: the largest value, the signed one, or the zero of the other sign.
     let absent = |absent| {
-        let nan = NanRules { absent, ..NanRules::CANONICAL };
-        let context = Context::new(Format::E2M1, Rules { nan, ..Rules::DEFAULT });
+        let nan = NanRules::CANONICAL.with_absent(absent);
+        let context = Context::new(Format::E2M1, Rules::DEFAULT.with_nan(nan));
         NAN.map(|bits| context.convert(Operand::new(Format::F32, u64::from(bits))).code)
     };
     assert_eq!(absent(AbsentNan::Max), [0x7, 0x7]);
@@ -316,8 +316,8 @@ fn nan() {
     assert_eq!(absent(AbsentNan::OppositeZero), [0x8, 0x0]);
     // A canonical NaN of one's own; what is no NaN is not taken for one.
     let own = |magnitude| {
-        let nan = NanRules { code: NanCode::Magnitude(magnitude), ..NanRules::CANONICAL };
-        let context = Context::new(Format::E5M2, Rules { nan, ..Rules::DEFAULT });
+        let nan = NanRules::CANONICAL.with_code(NanCode::Magnitude(magnitude));
+        let context = Context::new(Format::E5M2, Rules::DEFAULT.with_nan(nan));
         NAN.map(|bits| context.convert(Operand::new(Format::F32, u64::from(bits))).code)
     };
     assert_eq!(own(0x7D), [0x7D, 0xFD]);
@@ -327,7 +327,7 @@ fn nan() {
 #[test]
 fn signs() {
     let convert = |sign, x: f32| {
-        let rules = Rules { sign, ..Profile::CudaSatfinite.rules(Format::E4M3FN) };
+        let rules = Profile::CudaSatfinite.rules(Format::E4M3FN).with_sign(sign);
         convert(rules, Format::E4M3FN, x)
     };
     for (x, keep, magnitude, relu) in

@@ -14,6 +14,7 @@ use crate::slice::{View, checked_count};
 
 /// A matrix in a block format, a number a code.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct PlainBlocks {
     /// The format.
     pub format: BlockFormat,
@@ -30,6 +31,25 @@ pub struct PlainBlocks {
 }
 
 impl PlainBlocks {
+    /// A matrix of these parts, without a tensor scale. `shape` and `block` are the rows and columns of the
+    /// matrix and of a block.
+    pub const fn new(
+        format: BlockFormat,
+        shape: (usize, usize),
+        block: (usize, usize),
+        codes: Vec<u16>,
+        scales: Vec<u32>,
+    ) -> Self {
+        Self { format, shape, block, codes, scales, tensor_scale: None }
+    }
+
+    /// The same with a tensor scale, or without one.
+    #[must_use]
+    pub const fn with_tensor_scale(mut self, tensor_scale: Option<f32>) -> Self {
+        self.tensor_scale = tensor_scale;
+        self
+    }
+
     /// Quantizes a matrix that a product sums along `axis`; the definition of
     /// [`BlockTensor::quantize`](super::BlockTensor::quantize).
     ///
@@ -201,14 +221,8 @@ impl PlainBlocks {
     /// ```
     /// use exmy::block::{BlockFormat, PlainBlocks};
     ///
-    /// let blocks = PlainBlocks {
-    ///     format: BlockFormat::MXFP4,
-    ///     shape: (1, 33),
-    ///     block: (1, 32),
-    ///     codes: vec![2; 33], // ones
-    ///     scales: vec![127, 255],
-    ///     tensor_scale: None,
-    /// };
+    /// let ones = vec![2; 33];
+    /// let blocks = PlainBlocks::new(BlockFormat::MXFP4, (1, 33), (1, 32), ones, vec![127, 255]);
     /// let values = blocks.dequantize();
     /// assert!(values[31] == 1.0 && values[32].is_nan()); // the second scale is NaN
     /// ```

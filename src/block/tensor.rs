@@ -192,14 +192,8 @@ impl BlockTensor {
     /// ```
     /// use exmy::block::{Axis, BlockFormat, BlockTensor, PlainBlocks};
     ///
-    /// let plain = PlainBlocks {
-    ///     format: BlockFormat::MXFP4,
-    ///     shape: (1, 3),
-    ///     block: (1, 32), // a block's nominal size, though the row is shorter
-    ///     codes: vec![1, 2, 15],
-    ///     scales: vec![128],
-    ///     tensor_scale: None,
-    /// };
+    /// let block = (1, 32); // a block's nominal size, though the row is shorter
+    /// let plain = PlainBlocks::new(BlockFormat::MXFP4, (1, 3), block, vec![1, 2, 15], vec![128]);
     /// let tensor = BlockTensor::from_plain(&plain, Axis::Cols);
     /// assert_eq!((tensor.packed_codes(), tensor.dequantize()[2]), (&[0x21, 0x0F][..], -12.0));
     /// ```

@@ -45,8 +45,8 @@ impl Format {
     /// use exmy::round::{AbsentNan, NanRules, Rules};
     ///
     /// // As ml_dtypes: NaN becomes a zero of the other sign in formats without NaN.
-    /// let nan = NanRules { absent: AbsentNan::OppositeZero, ..NanRules::CANONICAL };
-    /// let rules = Rules { nan, ..Rules::DEFAULT };
+    /// let nan = NanRules::CANONICAL.with_absent(AbsentNan::OppositeZero);
+    /// let rules = Rules::DEFAULT.with_nan(nan);
     /// assert_eq!(Format::E2M1.encode_by(Value::from_f32(f32::NAN), &rules, 0).code, 0x8);
     /// ```
     ///

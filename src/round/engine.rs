@@ -115,7 +115,7 @@ impl Format {
     /// let tiny = Exact { negative: true, significand: 1, exponent: -8, sticky: false };
     /// let code = |rules: Rules| Format::E4M3FN.round_by(tiny, &rules, 0).code;
     /// assert_eq!(code(Rules::DEFAULT), 0x82); // -2 x 2^-9, subnormal
-    /// assert_eq!(code(Rules { flush: Flush::Input, ..Rules::DEFAULT }), 0x80); // -0
+    /// assert_eq!(code(Rules::DEFAULT.with_flush(Flush::Input)), 0x80); // -0
     /// // E8M0 has no zero: what is too small becomes its smallest number.
     /// let below = Exact { negative: false, significand: 1, exponent: -130, sticky: false };
     /// let rounded = Format::E8M0.round_by(below, &Rules::DEFAULT, 0);

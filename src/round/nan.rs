@@ -50,8 +50,8 @@ impl Format {
     /// use exmy::format::Format;
     /// use exmy::round::{NanRules, Payload, Rules};
     ///
-    /// let nan = NanRules { payload: Payload::Keep, ..NanRules::CANONICAL };
-    /// let keep = Rules { nan, ..Rules::DEFAULT };
+    /// let nan = NanRules::CANONICAL.with_payload(Payload::Keep);
+    /// let keep = Rules::DEFAULT.with_nan(nan);
     /// let payload = Format::F32.nan_payload(0x7F80_2001); // signaling, with bits 13 and 0
     /// assert_eq!(Format::F16.round_nan(false, payload, &keep).code, 0x7E01); // quieted; bit 13 is left
     /// assert_eq!(Format::F16.round_nan(false, payload, &Rules::DEFAULT).code, 0x7E00);

@@ -116,8 +116,9 @@ pub enum AbsentZero {
     Smallest,
 }
 
-/// The rules of NaN.
+/// The rules of NaN: [`CANONICAL`](Self::CANONICAL), changed by its methods.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
 pub struct NanRules {
     /// The code of a NaN result without a payload.
     pub code: NanCode,
@@ -144,6 +145,42 @@ impl NanRules {
         made_negative: false,
         absent: AbsentNan::Max,
     };
+
+    /// The same with another code of NaN results.
+    #[must_use]
+    pub const fn with_code(self, code: NanCode) -> Self {
+        Self { code, ..self }
+    }
+
+    /// The same, a NaN operand's sign going to the result or not.
+    #[must_use]
+    pub const fn with_keep_sign(self, keep_sign: bool) -> Self {
+        Self { keep_sign, ..self }
+    }
+
+    /// The same, the top bit of NaN codes being a sign in every format or not.
+    #[must_use]
+    pub const fn with_top_bit_is_sign(self, top_bit_is_sign: bool) -> Self {
+        Self { top_bit_is_sign, ..self }
+    }
+
+    /// The same with another fate of payloads.
+    #[must_use]
+    pub const fn with_payload(self, payload: Payload) -> Self {
+        Self { payload, ..self }
+    }
+
+    /// The same, NaN of invalid operations being negative or not.
+    #[must_use]
+    pub const fn with_made_negative(self, made_negative: bool) -> Self {
+        Self { made_negative, ..self }
+    }
+
+    /// The same with another stand-in where the target has no NaN.
+    #[must_use]
+    pub const fn with_absent(self, absent: AbsentNan) -> Self {
+        Self { absent, ..self }
+    }
 }
 
 /// Which table of special cases arithmetic follows.
@@ -158,17 +195,18 @@ pub enum Standard {
 
 /// How an exact result becomes a code: one value for every choice besides the format.
 ///
-/// Rules may be added: write those that you change, and `..` for the rest, as below.
+/// Rules may be added, so values are made of others by methods:
 ///
 /// ```
 /// use exmy::format::Format;
 /// use exmy::round::{Flush, Profile, Rounding, Rules};
 ///
 /// let rules = Profile::OcpSat.rules(Format::E4M3FN).with_rounding(Rounding::TowardZero);
-/// let flushed = Rules { flush: Flush::Output, ..rules };
+/// let flushed = rules.with_flush(Flush::Output);
 /// assert_ne!(rules, flushed);
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
 pub struct Rules {
     /// Which of two neighbours a result is.
     pub rounding: Rounding,
@@ -233,6 +271,42 @@ impl Rules {
     #[must_use]
     pub const fn with_tininess(self, tininess: Tininess) -> Self {
         Self { tininess, ..self }
+    }
+
+    /// The same with other flushing of small results.
+    #[must_use]
+    pub const fn with_flush(self, flush: Flush) -> Self {
+        Self { flush, ..self }
+    }
+
+    /// The same with another reading of subnormal operands.
+    #[must_use]
+    pub const fn with_operands(self, operands: Operands) -> Self {
+        Self { operands, ..self }
+    }
+
+    /// The same with another rule of signs.
+    #[must_use]
+    pub const fn with_sign(self, sign: SignRule) -> Self {
+        Self { sign, ..self }
+    }
+
+    /// The same with other rules of NaN.
+    #[must_use]
+    pub const fn with_nan(self, nan: NanRules) -> Self {
+        Self { nan, ..self }
+    }
+
+    /// The same with another stand-in where the target has no zero.
+    #[must_use]
+    pub const fn with_absent_zero(self, absent_zero: AbsentZero) -> Self {
+        Self { absent_zero, ..self }
+    }
+
+    /// The same with the special cases of another standard.
+    #[must_use]
+    pub const fn with_standard(self, standard: Standard) -> Self {
+        Self { standard, ..self }
     }
 }
 

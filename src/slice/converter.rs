@@ -266,7 +266,7 @@ impl<'w> Converter<'w> {
     /// Converter::new(Format::E4M3FN, Rules::SATURATING).fake_quantize_into(&x, &mut y);
     /// assert_eq!(y, [0.1015625, 0.009765625, -448.0]);
     /// // Numbers below 2^-6 may be flushed.
-    /// let rules = Rules { flush: Flush::Input, ..Rules::SATURATING };
+    /// let rules = Rules::SATURATING.with_flush(Flush::Input);
     /// Converter::new(Format::E4M3FN, rules).fake_quantize_into(&x, &mut y);
     /// assert_eq!(y, [0.1015625, 0.0, -448.0]);
     /// ```

@@ -83,7 +83,7 @@ fn any_rules(random: &mut Random) -> Rules {
     let standard = [Standard::Ieee754, Standard::P3109][random.below(2) as usize];
     let tininess = [Tininess::After, Tininess::Before][random.below(2) as usize];
     let overflow = Overflow::ALL[random.below(6) as usize];
-    Rules { standard, tininess, overflow, ..Rules::DEFAULT }
+    Rules::DEFAULT.with_standard(standard).with_tininess(tininess).with_overflow(overflow)
 }
 
 #[test]

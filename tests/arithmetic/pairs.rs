@@ -12,7 +12,11 @@ use crate::threads::on_all;
 /// The rules of a format's own standard.
 pub fn rules(format: Format, mode: Rounding, overflow: Overflow, tininess: Tininess) -> Rules {
     let standard = if is_p3109(format) { Standard::P3109 } else { Standard::Ieee754 };
-    Rules { rounding: mode, overflow, tininess, standard, ..Rules::DEFAULT }
+    Rules::DEFAULT
+        .with_rounding(mode)
+        .with_overflow(overflow)
+        .with_tininess(tininess)
+        .with_standard(standard)
 }
 
 /// A result by the crate against the oracle's, code and all six flags, in all modes: by both

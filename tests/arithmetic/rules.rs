@@ -66,8 +66,9 @@ fn expected(
 fn flushes_in_arithmetic() {
     let fp8 = |code| Operand::new(Format::E5M2, code);
     let flushed = Flags::INEXACT | Flags::UNDERFLOW;
-    let context =
-        |flush, operands| Context::new(Format::E5M2, Rules { flush, operands, ..Rules::DEFAULT });
+    let context = |flush, operands| {
+        Context::new(Format::E5M2, Rules::DEFAULT.with_flush(flush).with_operands(operands))
+    };
     // 2^-14 - 2^-16 is subnormal: 3 units of 2^-16.
     let output = context(Flush::Output, Operands::Exact);
     assert_eq!(output.sub(fp8(4), fp8(1)), Rounded { code: 0, flags: flushed });
@@ -94,7 +95,7 @@ fn flushes_in_arithmetic() {
 /// one of half that; 2^-14 (1 - 2^-3) only with its own.
 #[test]
 fn tininess_by_hand() {
-    let context = |tininess| Context::new(Format::E5M2, Rules { tininess, ..Rules::DEFAULT });
+    let context = |tininess| Context::new(Format::E5M2, Rules::DEFAULT.with_tininess(tininess));
     let (inexact, both) = (Flags::INEXACT, Flags::INEXACT | Flags::UNDERFLOW);
     let nearer = Operand::f32((1.0 - 0.0625) / 16384.0);
     assert_eq!(context(Tininess::After).convert(nearer), Rounded { code: 4, flags: inexact });
@@ -108,24 +109,24 @@ fn tininess_by_hand() {
 #[test]
 fn nan_rules_one_by_one() {
     let ieee = Rules::DEFAULT.nan;
-    let to = |format: Format, nan: NanRules| Context::new(format, Rules { nan, ..Rules::DEFAULT });
+    let to = |format: Format, nan: NanRules| Context::new(format, Rules::DEFAULT.with_nan(nan));
     let code = |format, nan, x| to(format, nan).convert(x).code;
     let (plus, minus) = (Operand::new(Format::F16, 0x7E55), Operand::new(Format::F16, 0xFE55));
     // Which code.
-    let all = NanRules { code: NanCode::AllOnes, ..ieee };
+    let all = ieee.with_code(NanCode::AllOnes);
     assert_eq!(code(Format::E5M2, ieee, plus), 0x7E);
     assert_eq!(code(Format::E5M2, all, plus), 0x7F);
     assert_eq!(code(Format::F16, all, plus), 0x7FFF);
     assert_eq!(code(Format::E4M3FN, all, minus), 0xFF);
     assert_eq!(code(Format::E4M3FNUZ, all, minus), 0x80);
     // The sign.
-    let unsigned = NanRules { keep_sign: false, ..ieee };
+    let unsigned = ieee.with_keep_sign(false);
     assert_eq!(code(Format::E5M2, ieee, minus), 0xFE);
     assert_eq!(code(Format::E5M2, unsigned, minus), 0x7E);
     assert_eq!(code(Format::E4M3FN, unsigned, minus), 0x7F);
     // The payload: 0x255 of binary16's ten bits, quiet bit first.
-    let keep = NanRules { payload: Payload::Keep, ..ieee };
-    let truncate = NanRules { payload: Payload::Truncate, ..ieee };
+    let keep = ieee.with_payload(Payload::Keep);
+    let truncate = ieee.with_payload(Payload::Truncate);
     assert_eq!(code(Format::F16, keep, plus), 0x7E55);
     assert_eq!(code(Format::F32, keep, plus), 0x7FCA_A000);
     assert_eq!(code(Format::E5M2, keep, plus), 0x7E);
@@ -141,14 +142,14 @@ fn nan_rules_one_by_one() {
     assert_eq!(code(Format::E5M2, keep, low), 0x7E);
     assert_eq!(to(Format::E5M2, keep).convert(low).flags, Flags::INVALID);
     // Made by an invalid operation.
-    let made = NanRules { made_negative: true, ..ieee };
+    let made = ieee.with_made_negative(true);
     let zero = Operand::f32(0.0);
     assert_eq!(to(Format::F16, ieee).div(zero, zero).code, 0x7E00);
     assert_eq!(to(Format::F16, made).div(zero, zero).code, 0xFE00);
     assert_eq!(to(Format::E4M3FN, made).div(zero, zero).code, 0xFF);
     assert_eq!(to(Format::E4M3FNUZ, made).div(zero, zero).code, 0x80);
     // Where there is none.
-    let absent = |absent| NanRules { absent, ..ieee };
+    let absent = |absent| ieee.with_absent(absent);
     let rows = [
         (AbsentNan::Max, 0x7, 0x7),
         (AbsentNan::SignedMax, 0x7, 0xF),
@@ -228,7 +229,8 @@ mod long {
                                 for flush in
                                     [Flush::None, Flush::Input, Flush::Candidates, Flush::Output]
                                 {
-                                    let rules = Rules { tininess, flush, ..Rules::DEFAULT };
+                                    let rules =
+                                        Rules::DEFAULT.with_tininess(tininess).with_flush(flush);
                                     let rules = rules.with_rounding(mode);
                                     let ours = format.round_by(exact, &rules, 0);
                                     let theirs = expected(&grid, normal, &x, mode, tininess, flush);

@@ -415,7 +415,7 @@ fn minima_and_maxima_by_their_definitions() {
         (Format::p3109(6, 4, false, true).unwrap(), Standard::P3109),
     ];
     for (format, standard) in formats {
-        let context = Context::new(format, Rules { standard, ..Rules::DEFAULT });
+        let context = Context::new(format, Rules::DEFAULT.with_standard(standard));
         for a in format.codes() {
             for b in format.codes() {
                 let operands = [a, b].map(|code| Operand::new(format, code));
@@ -451,7 +451,7 @@ fn clamps_by_their_definition() {
     let format = Format::ieee(2, 2).unwrap();
     let p3109 = Format::p3109(5, 3, true, true).unwrap();
     for (format, standard) in [(format, Standard::Ieee754), (p3109, Standard::P3109)] {
-        let context = Context::new(format, Rules { standard, ..Rules::DEFAULT });
+        let context = Context::new(format, Rules::DEFAULT.with_standard(standard));
         let codes = || format.codes().map(|code| (Operand::new(format, code), format.to_f64(code)));
         for (a, x) in codes() {
             for (b, low) in codes() {

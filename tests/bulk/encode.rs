@@ -40,25 +40,25 @@ fn every_rule() {
     let nan = NanRules::CANONICAL;
     let plain = Rules::DEFAULT;
     let mut rules = vec![
-        Rules { operands: Operands::Zero, ..plain },
-        Rules { operands: Operands::PositiveZero, ..plain },
-        Rules { operands: Operands::Away, ..plain },
-        Rules { sign: SignRule::Magnitude, ..plain },
-        Rules { sign: SignRule::Relu, ..plain },
-        Rules { sign: SignRule::Relu, flush: Flush::Output, overflow: Overflow::Finite, ..plain },
-        Rules { operands: Operands::Zero, flush: Flush::Input, ..plain },
+        plain.with_operands(Operands::Zero),
+        plain.with_operands(Operands::PositiveZero),
+        plain.with_operands(Operands::Away),
+        plain.with_sign(SignRule::Magnitude),
+        plain.with_sign(SignRule::Relu),
+        plain.with_sign(SignRule::Relu).with_flush(Flush::Output).with_overflow(Overflow::Finite),
+        plain.with_operands(Operands::Zero).with_flush(Flush::Input),
     ];
     for flush in [Flush::Input, Flush::Candidates, Flush::Output] {
-        rules.push(Rules { flush, ..plain });
-        rules.push(Rules { flush, overflow: Overflow::Finite, ..plain });
+        rules.push(plain.with_flush(flush));
+        rules.push(plain.with_flush(flush).with_overflow(Overflow::Finite));
     }
     for nan in [
-        NanRules { code: NanCode::AllOnes, keep_sign: false, ..nan },
-        NanRules { absent: AbsentNan::SignedMax, ..nan },
-        NanRules { absent: AbsentNan::OppositeZero, payload: Payload::Keep, ..nan },
-        NanRules { payload: Payload::Truncate, ..nan },
+        nan.with_code(NanCode::AllOnes).with_keep_sign(false),
+        nan.with_absent(AbsentNan::SignedMax),
+        nan.with_absent(AbsentNan::OppositeZero).with_payload(Payload::Keep),
+        nan.with_payload(Payload::Truncate),
     ] {
-        rules.push(Rules { nan, ..plain });
+        rules.push(plain.with_nan(nan));
     }
     let texts = [
         "e4m3",
@@ -160,7 +160,7 @@ fn flushed_and_payload_codes() {
         Converter::new(Format::E4M3FN, rules).encode_into(&[x], &mut code);
         code[0]
     };
-    let flush = |flush| Rules { flush, ..Rules::DEFAULT };
+    let flush = |flush| Rules::DEFAULT.with_flush(flush);
     let (half_up, below) = (0.015625 - 0.0001, 0.01);
     assert_eq!([half_up, below].map(|x| encode(flush(Flush::None), x)), [0x08_u8, 0x05]);
     assert_eq!([half_up, below].map(|x| encode(flush(Flush::Input), x)), [0x00_u8, 0x00]);

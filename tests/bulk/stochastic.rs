@@ -40,7 +40,7 @@ fn every_number_of_bits() {
                 &x,
             );
             for flush in [Flush::Input, Flush::Candidates, Flush::Output] {
-                let rules = Rules { flush, ..Rules::DEFAULT.with_rounding(*rounding) };
+                let rules = Rules::DEFAULT.with_rounding(*rounding).with_flush(flush);
                 check(Converter::new(format, rules).with_random(RANDOM), &x[..1000]);
             }
         }

@@ -75,7 +75,7 @@ fn from_sixteen_bits() {
         other.nan.payload = payload;
         rules.push(other);
     }
-    rules.push(Rules { operands: Operands::Zero, ..Rules::DEFAULT });
+    rules.push(Rules::DEFAULT.with_operands(Operands::Zero));
     let mut top = Rules::DEFAULT;
     top.nan.top_bit_is_sign = true;
     rules.push(top);

@@ -99,11 +99,11 @@ fn f64_by_rules() {
     for format in [Format::E4M3FN, Format::E5M2, Format::F16, Format::E8M0, Format::E2M1] {
         let mut all: Vec<Rules> = vec![];
         for flush in [Flush::Input, Flush::Candidates, Flush::Output] {
-            all.push(Rules { flush, ..Rules::DEFAULT });
-            all.push(Rules { flush, ..Rules::DEFAULT.with_rounding(Rounding::TowardPositive) });
+            all.push(Rules::DEFAULT.with_flush(flush));
+            all.push(Rules::DEFAULT.with_rounding(Rounding::TowardPositive).with_flush(flush));
         }
         for operands in [Operands::Zero, Operands::PositiveZero, Operands::Away] {
-            all.push(Rules { operands, ..Rules::DEFAULT });
+            all.push(Rules::DEFAULT.with_operands(operands));
         }
         all.extend(Profile::ALL.map(|profile| profile.rules(format)));
         for rules in all {

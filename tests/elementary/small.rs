@@ -127,7 +127,10 @@ fn check(share: usize) {
                     for mode in Rounding::DETERMINISTIC {
                         let kinds = [Tininess::After, Tininess::Before];
                         for &tininess in &kinds[..if may_be_tiny { 2 } else { 1 }] {
-                            let rules = Rules { standard, tininess, overflow, ..Rules::DEFAULT };
+                            let rules = Rules::DEFAULT
+                                .with_standard(standard)
+                                .with_tininess(tininess)
+                                .with_overflow(overflow);
                             let ctx = Context::new(format, rules.with_rounding(mode));
                             let ours = ctx
                                 .apply(function, Operand::new(format, code))

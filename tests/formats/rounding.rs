@@ -12,7 +12,7 @@ fn check(format: Format, model: &Model, x: f64, policies: &[Overflow]) {
     for mode in Rounding::DETERMINISTIC {
         for &overflow in policies {
             let expected = model.encode(input, mode, overflow, 0);
-            let rules = Rules { tininess: Tininess::Before, ..Rules::DEFAULT };
+            let rules = Rules::DEFAULT.with_tininess(Tininess::Before);
             let rules = rules.with_rounding(mode).with_overflow(overflow);
             let rounded = format.encode_by(Value::from_f64(x), &rules, 0);
             assert_eq!(

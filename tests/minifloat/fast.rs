@@ -7,7 +7,7 @@ use exmy::format::Format;
 use exmy::math::{Context, Operand};
 use exmy::minifloat::*;
 use exmy::random::{Philox, Stream};
-use exmy::round::{NanRules, Overflow, Profile, Rounded, Rounding, Rules};
+use exmy::round::{Overflow, Profile, Rounded, Rounding, Rules};
 
 fn code<F: FloatFormat>(x: Minifloat<F>) -> u64 {
     x.to_bits().to_u64()
@@ -136,8 +136,8 @@ fn conversions_of_wider_shapes() {
 fn context(format: Format) -> Context {
     let p3109 = format.to_string().starts_with("binary");
     let rules = if p3109 { Profile::P3109.rules(format) } else { Rules::DEFAULT };
-    let nan = NanRules { keep_sign: false, ..rules.nan };
-    Context::new(format, Rules { nan, ..rules })
+    let nan = rules.nan.with_keep_sign(false);
+    Context::new(format, rules.with_nan(nan))
 }
 
 type Unary<F> = (&'static str, fn(Minifloat<F>) -> Minifloat<F>, fn(&Context, Operand) -> Rounded);

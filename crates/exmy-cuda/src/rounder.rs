@@ -411,7 +411,7 @@ fn edges(to: Format, rules: Rules, negative: bool) -> (u32, Edge) {
     let exact = |significand, exponent, sticky| Exact { negative, significand, exponent, sticky };
     let over = to.round_by(exact(1, 1 << 24, false), &rules, 0).code as u32;
     // A number that rounds to zero, which may be another zero than that of an exact zero.
-    let toward_zero = Rules { rounding: Rounding::TowardZero, flush: Flush::None, ..rules };
+    let toward_zero = rules.with_rounding(Rounding::TowardZero).with_flush(Flush::None);
     let zero = match to.has_zero() {
         true => to.round_by(exact(0, -(1 << 24), true), &toward_zero, 0).code as u32,
         false => 0,

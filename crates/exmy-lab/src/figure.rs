@@ -43,7 +43,7 @@ pub enum Judged {
     Computed { asks: Criterion, effect: Effect, find: Find },
 }
 
-/// What is known of the size of the effect that an analysis looks for: so of its power, where it sees nothing.
+/// What is known of the size of the effect that an analysis looks for, and so of its power.
 #[derive(Clone, Copy, Debug)]
 pub enum Effect {
     /// The paper says that it is there, and not how large.

@@ -53,23 +53,23 @@ fn modes() -> Vec<Rounding> {
 
 /// Rules besides mode and policy.
 fn other_rules() -> Vec<Rules> {
-    let nan = |nan| Rules { nan, ..Rules::DEFAULT };
+    let nan = |nan| Rules::DEFAULT.with_nan(nan);
     let canonical = NanRules::CANONICAL;
     let mut all = vec![
-        Rules { sign: SignRule::Magnitude, ..Rules::DEFAULT },
-        Rules { sign: SignRule::Relu, ..Rules::SATURATING },
-        nan(NanRules { code: NanCode::AllOnes, ..canonical }),
-        nan(NanRules { keep_sign: false, ..canonical }),
-        nan(NanRules { absent: AbsentNan::SignedMax, ..canonical }),
-        nan(NanRules { absent: AbsentNan::OppositeZero, ..canonical }),
+        Rules::DEFAULT.with_sign(SignRule::Magnitude),
+        Rules::SATURATING.with_sign(SignRule::Relu),
+        nan(canonical.with_code(NanCode::AllOnes)),
+        nan(canonical.with_keep_sign(false)),
+        nan(canonical.with_absent(AbsentNan::SignedMax)),
+        nan(canonical.with_absent(AbsentNan::OppositeZero)),
     ];
     for flush in [Flush::Input, Flush::Candidates, Flush::Output] {
         for rounding in [Rounding::TiesToEven, Rounding::AwayFromZero, Rounding::stochastic(8)] {
-            all.push(Rules { flush, rounding, ..Rules::DEFAULT });
+            all.push(Rules::DEFAULT.with_flush(flush).with_rounding(rounding));
         }
     }
     for operands in [Operands::Zero, Operands::PositiveZero, Operands::Away] {
-        all.push(Rules { operands, ..Rules::DEFAULT });
+        all.push(Rules::DEFAULT.with_operands(operands));
     }
     all
 }
@@ -80,7 +80,11 @@ impl Trial<'_> {
         for format in formats() {
             for rounding in modes() {
                 for overflow in [Overflow::None, Overflow::Finite] {
-                    self.conversion(format, Rules { rounding, overflow, ..Rules::DEFAULT }, &x)?;
+                    self.conversion(
+                        format,
+                        Rules::DEFAULT.with_rounding(rounding).with_overflow(overflow),
+                        &x,
+                    )?;
                 }
             }
             for overflow in Overflow::ALL {

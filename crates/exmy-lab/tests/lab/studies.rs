@@ -34,7 +34,7 @@ fn grid_points_that_claims_and_views_name_are_there() {
     }
 }
 
-/// The sentence has what the criterion has: quantities, thresholds, tests, and the opposite where there is one.
+/// The sentence has what the criterion has: quantities, thresholds, tests, and the opposite if there is one.
 #[test]
 fn sentences_come_from_criteria() {
     let figures = || ALL.iter().flat_map(|paper| paper.figures);

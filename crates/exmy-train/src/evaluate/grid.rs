@@ -84,14 +84,9 @@ impl Grid {
             })
             .collect();
         let codes: Vec<u16> = self.element.encode(&exact);
-        let plain = PlainBlocks {
-            format: self.format,
-            shape: (outputs, inputs),
-            block: (1, self.width),
-            codes,
-            scales,
-            tensor_scale: self.tensor.map(|(_, scale)| scale),
-        };
+        let (shape, block) = ((outputs, inputs), (1, self.width));
+        let plain = PlainBlocks::new(self.format, shape, block, codes, scales)
+            .with_tensor_scale(self.tensor.map(|(_, scale)| scale));
         let tensor = BlockTensor::from_plain(&plain, Axis::Cols);
         w.copy_from_slice(&tensor.dequantize());
         tensor

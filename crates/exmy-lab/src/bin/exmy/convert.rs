@@ -4,7 +4,7 @@ use crate::settings::{answer_lines, counted, remark_on};
 use clap::Args;
 use exmy::error::Result;
 use exmy::format::Format;
-use exmy::round::{Flush, Operands, Overflow, Profile, Rounding, Rules, Tininess};
+use exmy::round::{Flush, Operands, Overflow, Profile, Rounding, Tininess};
 use exmy::vectors::convert::{ConvertOptions, RandomSource, convert};
 
 /// Convert codes from one format to another, line by line
@@ -76,14 +76,12 @@ pub(crate) struct Arguments {
 /// Runs the command; the result is the exit code.
 pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
     let rules = arguments.profile.conversion(arguments.from, arguments.to);
-    let rules = Rules {
-        rounding: arguments.round.unwrap_or(rules.rounding),
-        overflow: arguments.overflow.unwrap_or(rules.overflow),
-        flush: arguments.flush.unwrap_or(rules.flush),
-        operands: arguments.subnormals.unwrap_or(rules.operands),
-        tininess: arguments.tininess.unwrap_or(rules.tininess),
-        ..rules
-    };
+    let rules = rules
+        .with_rounding(arguments.round.unwrap_or(rules.rounding))
+        .with_overflow(arguments.overflow.unwrap_or(rules.overflow))
+        .with_flush(arguments.flush.unwrap_or(rules.flush))
+        .with_operands(arguments.subnormals.unwrap_or(rules.operands))
+        .with_tininess(arguments.tininess.unwrap_or(rules.tininess));
     let random = match (arguments.random_column, rules.rounding) {
         (true, Rounding::Stochastic { .. }) => RandomSource::Column,
         (true, mode) => {

@@ -215,7 +215,7 @@ impl<T: Write> Write for Shown<'_, T> {
     }
 }
 
-/// Answers the lines of stdin on stdout by `stream`, which reports what it could not read; the result is the exit
+/// Answers the lines of stdin on stdout by `stream`, which reports what it could not read; gives the exit
 /// code. `expected` says what a line holds, `done` what an answer is and was: "code", "converted".
 pub(crate) fn answer_lines(
     expected: String,

@@ -133,7 +133,11 @@ pub(crate) const ASKS: Criterion = Criterion::new(
         ask(OTHER, Is::Above("that of sharpness"), By::Value),
     ]),
 )
-.noted(|| format!("The others are the largest logit, the gradient norm and the scatter of the last {WINDOW} losses."));
+.noted(|| {
+    format!(
+        "The others are the largest logit, the gradient norm and the scatter of the last {WINDOW} losses."
+    )
+});
 
 /// The areas of all measures, over the runs of other figures.
 pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
