@@ -16,6 +16,9 @@ const SHARE: f64 = 0.8;
 /// The widest bar.
 const WIDEST: f64 = 64.0;
 
+/// The farthest that points stand beside intervals.
+const ASIDE: f64 = 14.0;
+
 /// Values with the ends of their intervals: `(x, low, value, high)`.
 ///
 /// On a [category axis](super::Axis::categories) `x` is the number of the category, from 0.
@@ -27,7 +30,8 @@ pub struct Intervals {
 
 impl Intervals {
     /// A series of `(x, low, value, high)`. A value without a place is marked as missing; an end without
-    /// one (an infinity, or 0 on a logarithmic axis) lies beyond the panel.
+    /// one (an infinity, or 0 on a logarithmic axis) lies beyond the panel. Where both ends are the value
+    /// there is no interval, as of a single seed, and the value stands alone.
     pub fn new(
         name: impl Into<String>,
         points: impl IntoIterator<Item = (f64, f64, f64, f64)>,
@@ -40,8 +44,11 @@ impl Intervals {
         let values: Vec<String> = self
             .points
             .iter()
-            .map(|&(x, low, value, high)| {
-                format!("{} {} ({} to {})", name(x), short(value), short(low), short(high))
+            .map(|&(x, low, value, high)| match low == high {
+                true => format!("{} {}", name(x), short(value)),
+                false => {
+                    format!("{} {} ({} to {})", name(x), short(value), short(low), short(high))
+                }
             })
             .collect();
         listed(&self.name, &values)
@@ -84,6 +91,17 @@ impl Frame<'_> {
         let room = if room < WIDEST { room } else { WIDEST };
         let place = names.iter().position(|&known| known == name).unwrap_or(0) as f64;
         ((place - (names.len() as f64 - 1.0) / 2.0) * room, room)
+    }
+
+    /// How far points stand to the right of their category: beside the intervals of the panel, which they
+    /// would hide.
+    pub(super) fn aside(&self) -> f64 {
+        let has_intervals = self.panel.marks.iter().any(|mark| matches!(mark, Mark::Intervals(_)));
+        if !self.categorical || !has_intervals {
+            return 0.0;
+        }
+        let step = (self.at_x(1.0) - self.at_x(0.0)) / 5.0;
+        if step < ASIDE { step } else { ASIDE }
     }
 
     /// Draws bars from 0, on a logarithmic axis from the bottom; the result are their ends.
@@ -135,9 +153,12 @@ impl Frame<'_> {
                 false => (beyond, false),
             };
             let (from, to) = (end(low, self.bottom), end(high, self.top));
-            polyline(&mut data, &[(middle, from.0), (middle, to.0)]);
+            let spans = low < high;
+            if spans {
+                polyline(&mut data, &[(middle, from.0), (middle, to.0)]);
+            }
             for (y, capped) in [from, to] {
-                if capped {
+                if capped && spans {
                     polyline(&mut data, &[(middle - cap, y), (middle + cap, y)]);
                 }
             }

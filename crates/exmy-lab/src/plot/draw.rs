@@ -8,7 +8,7 @@ use super::{
     axis::{Scale, Tick, Ticks, with_factor},
     bars::{from_zero, listed},
     crowd::uncrowded,
-    frame::{Frame, ROWS_RIGHT, SLANT},
+    frame::{Frame, ROWS_RIGHT, SLANT, SLANTED, flat},
     heat::HEAD,
     labels::{distinguish, fits, shorten, width, wrap},
     legend::{Entry, GAP, KEY, Key, LINES, NAME, SAMPLE},
@@ -170,7 +170,13 @@ fn place(figure: &Figure, mut y: f64) -> (Vec<Frame<'_>>, Ticks, f64) {
         let mut ticks = panel.y.ticks(&scale, (height / room) as usize);
         shorten_ticks(&mut ticks, |_| NAME);
         let styles = panel.marks.iter().map(|m| m.name().map_or(0, |name| number(&names, name)));
-        let clip = panel.settled || panel.y.range.is_some() || figure.x.range.is_some();
+        let mut clip = false;
+        panel.marks.iter().for_each(|mark| {
+            mark.for_each_point(|at, y| {
+                let inside = at.is_none_or(|at| x.contains(at)) && scale.contains(y);
+                clip |= y.is_finite() && !inside;
+            });
+        });
         frames.push(Frame {
             panel,
             styles: styles.collect(),
@@ -191,7 +197,7 @@ fn place(figure: &Figure, mut y: f64) -> (Vec<Frame<'_>>, Ticks, f64) {
 
     let widest =
         |texts: &mut dyn Iterator<Item = f64>| texts.fold(0.0, |a, b| if b > a { b } else { a });
-    let left = PAD
+    let mut left = PAD
         + 8.0
         + widest(
             &mut frames
@@ -211,7 +217,7 @@ fn place(figure: &Figure, mut y: f64) -> (Vec<Frame<'_>>, Ticks, f64) {
     // Fewer ticks until their labels have air; the last one needs half its width beyond the frame.
     let mut x_ticks = figure.x.ticks(&x, ((right - left) / (LINE + 4.0)) as usize);
     let slot = (right - left) / (x.high - x.low);
-    let wide = |tick: &Tick| tick.label.as_ref().is_some_and(|l| width(l, FONT) + 12.0 > slot);
+    let wide = |tick: &Tick| tick.label.as_ref().is_some_and(|l| flat(l, slot).is_none());
     let slanted = figure.x.is_categorical() && x_ticks.ticks.iter().any(wide);
     let targets = if figure.x.is_categorical() { 0..0 } else { 2..9 };
     for target in targets.rev() {
@@ -227,10 +233,19 @@ fn place(figure: &Figure, mut y: f64) -> (Vec<Frame<'_>>, Ticks, f64) {
     }
 
     if slanted {
+        // The first names reach to the left of the panel, which leaves them room.
+        for tick in &x_ticks.ticks {
+            let wanted = tick.label.as_ref().map_or(0.0, |label| width(label, FONT));
+            let wanted = if wanted < SLANTED { wanted } else { SLANTED };
+            let unit = x.unit(tick.value);
+            let needed = (PAD + SLANT * wanted - unit * right) / (1.0 - unit);
+            let needed = if needed < WIDTH / 4.0 { needed } else { WIDTH / 4.0 };
+            left = if needed > left { needed } else { left };
+        }
         let at = |value: f64| left + x.unit(value) * (right - left);
         shorten_ticks(&mut x_ticks, |value| {
             let room = (at(value) - PAD) / SLANT;
-            if room < NAME * 1.25 { room } else { NAME * 1.25 }
+            if room < SLANTED { room } else { SLANTED }
         });
     }
     for frame in &mut frames {
@@ -330,11 +345,12 @@ fn has_grid(panel: &Panel) -> bool {
 
 /// The height of the names below the last panel.
 fn names_below(frame: &Frame<'_>, x_ticks: &Ticks) -> f64 {
+    let names = || x_ticks.ticks.iter().filter_map(|tick| tick.label.as_ref());
     if !frame.slanted {
-        return 8.0 + LINE;
+        return 8.0 + LINE * names().map(|name| frame.lines(name).len()).max().unwrap_or(1) as f64;
     }
-    let labels = x_ticks.ticks.iter().filter_map(|tick| Some(width(tick.label.as_ref()?, FONT)));
-    16.0 + SLANT * labels.fold(0.0, |a, b| if a > b { a } else { b }) + 8.0
+    16.0 + SLANT * names().map(|name| width(name, FONT)).fold(0.0, |a, b| if b > a { b } else { a })
+        + 8.0
 }
 
 fn number(names: &[&str], name: &str) -> usize {

@@ -3,16 +3,25 @@
 use super::{
     Panel,
     axis::{Scale, Ticks},
-    legend::{Entry, GAP, Key, SAMPLE},
+    labels::broken,
+    legend::{Entry, GAP, Key, NAME, SAMPLE},
     path::Place,
-    style::{LINE, PAD, WIDTH},
+    style::{FONT, LINE, PAD, WIDTH},
 };
-use std::vec::Vec;
+use std::{string::String, vec, vec::Vec};
 
 /// Where rows of names end at the right.
 pub(super) const ROWS_RIGHT: f64 = WIDTH - PAD;
 /// How wide and how high slanted text is for its length: at 45 degrees.
 pub(super) const SLANT: f64 = core::f64::consts::FRAC_1_SQRT_2;
+
+/// The most room of a slanted name.
+pub(super) const SLANTED: f64 = NAME * 1.25;
+
+/// The lines of a category's name below its place, where it fits in three; `slot` is the room of a category.
+pub(super) fn flat(name: &str, slot: f64) -> Option<Vec<String>> {
+    broken(name, FONT, slot - 12.0).filter(|lines| lines.len() <= 3)
+}
 
 /// A panel with its place on the page.
 pub(super) struct Frame<'a> {
@@ -24,7 +33,7 @@ pub(super) struct Frame<'a> {
     pub(super) ticks: Ticks,
     pub(super) entries: Vec<Entry<'a>>,
     pub(super) key: Key,
-    /// Whether marks may lie outside, because an axis has a fixed range.
+    /// Whether marks lie outside, because an axis has a fixed or a settled range.
     pub(super) clip: bool,
     /// Whether the horizontal axis has categories, and whether their names are slanted.
     pub(super) categorical: bool,
@@ -52,6 +61,13 @@ impl Frame<'_> {
             below = if end > below { end } else { below };
         }
         (places, below + 4.0)
+    }
+
+    /// The lines of a name below the horizontal axis: several of a category's that is not slanted.
+    pub(super) fn lines(&self, name: &str) -> Vec<String> {
+        let slot = self.at_x(1.0) - self.at_x(0.0);
+        let several = (self.categorical && !self.slanted).then(|| flat(name, slot)).flatten();
+        several.unwrap_or_else(|| vec![name.into()])
     }
 
     pub(super) fn at_x(&self, value: f64) -> f64 {

@@ -13,6 +13,12 @@ use super::{
 };
 use std::{format, string::String, vec::Vec};
 
+/// A line of a name, the first of which stands where the text does.
+fn below(i: usize, x: &str, line: &str) -> String {
+    let dy = if i > 0 { " dy=\"1.1em\"" } else { "" };
+    format!("<tspan x=\"{x}\"{dy}>{}</tspan>", escape(line.trim_end()))
+}
+
 impl Frame<'_> {
     /// Draws the panel; returns whether some value had no place.
     pub(super) fn draw(&self, svg: &mut Svg, title: &str, x_ticks: &Ticks, last: bool) -> bool {
@@ -107,9 +113,13 @@ impl Frame<'_> {
                 ));
             } else if let (Some(label), true) = (&tick.label, last) {
                 let (x, y) = (tenths(x), tenths(self.bottom + 8.0));
+                let lines = self.lines(label);
+                let text: String = match &lines[..] {
+                    [one] => escape(one),
+                    lines => lines.iter().enumerate().map(|(i, line)| below(i, &x, line)).collect(),
+                };
                 labels.raw(&format!(
-                    "<text class=\"q m\" x=\"{x}\" y=\"{y}\" dy=\".9em\">{}</text>",
-                    escape(label)
+                    "<text class=\"q m\" x=\"{x}\" y=\"{y}\" dy=\".9em\">{text}</text>"
                 ));
             }
         }
@@ -151,7 +161,9 @@ impl Frame<'_> {
                         upper.path(&format!("l {}", style::classes(style)), &data, &series.name);
                         alone
                     } else {
-                        distinct(&curve.runs.concat())
+                        let aside = self.aside();
+                        let beside = curve.runs.concat().into_iter().map(|(x, y)| (x + aside, y));
+                        distinct(&beside.collect::<Vec<_>>())
                     };
                     draw_dots(&mut upper, &dots, &series.name, style);
                     (&series.name, curve)
@@ -217,7 +229,14 @@ impl Frame<'_> {
     fn draw_rule_labels(&self, svg: &mut Svg, curves: &[(usize, Curve)]) {
         let mut boxes: Vec<[f64; 4]> = Vec::new();
         let mut labelled: Vec<(f64, &str)> = Vec::new();
-        for (rule, label) in self.rules().filter(|(_, label)| !label.is_empty()) {
+        // The axis says it where a label is the value itself.
+        let is_tick = |y: f64, label: &str| {
+            let mut ticks = self.ticks.ticks.iter();
+            ticks.any(|tick| tick.label.as_deref() == Some(label) && self.at_y(tick.value) == y)
+        };
+        let labelled_rules =
+            self.rules().filter(|(y, label)| !label.is_empty() && !is_tick(*y, label));
+        for (rule, label) in labelled_rules {
             let near = |&(y, text): &(f64, &str)| text == label && (y - rule).abs() < LINE;
             if labelled.iter().any(near) {
                 continue;

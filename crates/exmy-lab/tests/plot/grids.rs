@@ -129,6 +129,36 @@ fn bars_and_intervals_stand_side_by_side() {
     }
 }
 
+/// Each seed is seen beside its mean, one seed has no interval, and what lies at the edge is not cut.
+#[test]
+fn points_stand_beside_intervals() {
+    let svg = Figure::new("")
+        .x(Axis::categories("", ["a", "b"]))
+        .panel(
+            Panel::new(Axis::linear("share").range(0.0, 1.0))
+                .intervals(Intervals::new("mean", [(0.0, 0.5, 0.75, 1.0), (1.0, 1.0, 1.0, 1.0)]))
+                .points(Series::new("seeds", [(0.0, 0.5), (0.0, 1.0), (1.0, 1.0)])),
+        )
+        .to_svg();
+    let document = parse(&svg);
+    // Of each shape, where it begins; the first of each is the sample.
+    let places = |kind: &str| -> Vec<f64> {
+        let data = paths(&document, kind).concat();
+        let starts = data.split('M').skip(1).map(|part| part.split([' ', 'm']).next().unwrap());
+        starts.map(|x| x.parse().unwrap()).collect()
+    };
+    let (means, seeds) = (places("p h0"), places("p h1"));
+    assert_eq!((means.len(), seeds.len()), (3, 4));
+    let off = [(1, 1), (1, 2), (2, 3)].map(|(mean, seed)| seeds[seed] - means[mean]);
+    assert!(off.iter().all(|off| (off - 14.0).abs() < 0.11), "{off:?}");
+    // A line and two caps for the interval of the sample, and for that of `a`.
+    assert_eq!(places("l h0").len(), 6);
+    assert!(description(&document).contains("mean: a 0.75 (0.5 to 1), b 1,"), "{svg}");
+    assert!(svg.contains("overflow=\"visible\""));
+    let beyond = Panel::new(Axis::linear("").range(0.0, 1.0)).line(line("a", [0.5, 1.1]));
+    assert!(!Figure::new("").panel(beyond).to_svg().contains("overflow=\"visible\""));
+}
+
 #[test]
 fn names_of_categories_have_room() {
     let draw = |names: Vec<String>| {
@@ -141,6 +171,22 @@ fn names_of_categories_have_room() {
     let slanted = |svg: &str| svg.matches("rotate(-45").count();
     assert_eq!(slanted(&draw(vec!["f32".into(), "bf16".into()])), 0);
     assert_eq!(slanted(&draw((0..8).map(|i| format!("mxfp8-e4m3-{i}")).collect())), 8);
+    // Several words stand below each other, and nothing of them is lost.
+    let svg = draw(["NVFP4", "HCP", "CHON", "NVFP4, last", "a", "b"].map(String::from).into());
+    let document = parse(&svg);
+    let lines = |words: &str| -> Vec<String> {
+        let of_name = |n: &Node<'_, '_>| n.has_tag_name("text") && text(*n) == words;
+        let names = document.descendants().filter(of_name).flat_map(|n| n.children());
+        names.filter(|n| n.has_tag_name("tspan")).map(text).collect()
+    };
+    assert_eq!(slanted(&svg), 0);
+    assert_eq!(lines("NVFP4,last"), ["NVFP4,", "last"]);
+    // The first of slanted ones is whole as well: the panel begins farther to the right.
+    let svg = draw((0..8).map(|i| format!("all the blocks {i}")).collect());
+    assert_eq!(
+        (slanted(&svg), svg.contains('…'), svg.contains(">all the blocks 0<")),
+        (8, false, true)
+    );
     // Very long ones are cut: all of the slanted text stays on the page.
     let svg = draw((0..6).map(|i| format!("{i}{}", " a very long name".repeat(5))).collect());
     let document = parse(&svg);

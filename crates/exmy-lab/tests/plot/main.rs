@@ -466,14 +466,17 @@ fn long_categories_stay_apart() {
         )))
         .to_svg();
     let document = parse(&svg);
-    let labels: Vec<String> = document
-        .descendants()
-        .filter(|n| class(n) == "q e" && text(*n).contains('…'))
-        .map(text)
-        .collect();
-    assert_eq!(labels.len(), 4, "{labels:?}");
-    assert!(labels.iter().filter(|label| label.contains("low")).count() == 2, "{labels:?}");
-    assert!(labels.iter().filter(|label| label.contains("high")).count() == 2, "{labels:?}");
+    let of = |wanted: &str| -> Vec<String> {
+        document.descendants().filter(|n| class(n) == wanted).map(text).collect()
+    };
+    let cut: Vec<String> = of("q e").into_iter().filter(|label| label.contains('…')).collect();
+    assert_eq!(cut.len(), 2, "{cut:?}");
+    for end in ["low", "high"] {
+        assert_eq!(cut.iter().filter(|label| label.contains(end)).count(), 1, "{cut:?}");
+        // Below the panel there is room for lines.
+        let whole = format!("weights of all layersbut the {end} ones");
+        assert!(of("q m").contains(&whole), "{:?}", of("q m"));
+    }
 }
 
 #[test]
@@ -484,6 +487,12 @@ fn rules_at_one_place_are_named_once() {
     let document = parse(&svg);
     assert_eq!(document.descendants().filter(|n| class(n) == "q o").count(), 2);
     assert_eq!(paths(&document, "r").len(), 3);
+    // The axis says `0.4` already.
+    let panel = Panel::new(Axis::linear("cos").range(0.0, 1.0)).line(line("a", [0.0, 1.0]));
+    let svg = Figure::new("").panel(panel.rule(0.4, "0.4").rule(0.25, "1/4")).to_svg();
+    let document = parse(&svg);
+    let labels = document.descendants().filter(|n| class(n) == "q o").map(text);
+    assert_eq!(labels.collect::<Vec<_>>(), ["1/4"]);
 }
 
 /// Pictures of the studies that are committed: no two names of a panel read the same, and each stands on a
