@@ -494,9 +494,11 @@ pub fn page(
             page.table(&table, Download::Embedded("formats"));
         });
     }
-    for run in runs {
-        page.folded(&format!("configuration of {}", run.name), &run.config.to_toml());
-    }
+    page.folded_part("configuration of each run", |page| {
+        for run in runs {
+            page.folded(&format!("configuration of {}", run.name), &run.config.to_toml());
+        }
+    });
     let made = format!(
         "{} runs, {} of training steps added up over threads, wherever they were trained.",
         runs.len(),
@@ -510,5 +512,5 @@ pub fn page(
 const METHODS: &str = "Runs of one seed begin with the same weights and see the same batches, so differences \
     are taken seed by seed, at the same step. Lines are means over seeds, bands go from the lowest seed to \
     the highest. Training losses and gradient norms are averaged over up to a thirtieth of the run. \
-    Intervals are Student's t of the gaps of the seeds. The vertical axes show the last nine tenths of the \
-    steps.";
+    Intervals are Student's t of the gaps of the seeds. Vertical axes are those of the last nine tenths of \
+    the steps, without a few extreme values, so a line may leave its picture.";

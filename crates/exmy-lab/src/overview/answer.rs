@@ -48,12 +48,13 @@ impl Gap {
         Some(Self { percent, interval, seeds: gaps.len(), at })
     }
 
-    /// `0.98 % higher (95 % interval +0.71 to +1.26 %)`.
-    fn words(&self) -> String {
+    /// `0.98 % higher (95 % interval +0.71 to +1.26 %)`; the first of several says what its interval is.
+    fn words(&self, is_first: bool) -> String {
         let Self { percent, interval, .. } = self;
         let side = if *percent < 0.0 { "lower" } else { "higher" };
         let interval = interval.map_or_else(String::new, |found| {
-            format!(" (95 % interval {:+.2} to {:+.2} %)", found.low, found.high)
+            let what = if is_first { "95 % interval " } else { "" };
+            format!(" ({what}{:+.2} to {:+.2} %)", found.low, found.high)
         });
         format!("{:.2} % {side}{interval}", percent.abs())
     }
@@ -188,9 +189,10 @@ fn at_step(
     seeds: usize,
     known: &[(&str, &Gap)],
 ) -> Vec<String> {
-    let named = |gaps: &[&(&str, &Gap)], words: &dyn Fn(&str, &Gap) -> String| {
+    let named = |gaps: &[&(&str, &Gap)], words: &dyn Fn(bool, &str, &Gap) -> String| {
+        let first = gaps.iter().take(MOST).enumerate();
         let mut text: Vec<String> =
-            gaps.iter().take(MOST).map(|(name, gap)| words(name, gap)).collect();
+            first.map(|(i, (name, gap))| words(i == 0, name, gap)).collect();
         if gaps.len() > MOST {
             text.push(format!("{} more as the table says", gaps.len() - MOST));
         }
@@ -207,7 +209,10 @@ fn at_step(
             1 => ", of one seed".to_owned(),
             _ => format!(", over {seeds} seeds"),
         };
-        let words = named(&seen, &|name, gap| format!("{name} {verb} {}", gap.words()));
+        let words = named(&seen, &|is_first, name, gap| {
+            let verb = if is_first { format!(" {verb}") } else { String::new() };
+            format!("{name}{verb} {}", gap.words(is_first))
+        });
         said.push(format!("{head}, the validation loss of {words}{over}."));
     }
     let range = |gap: &Gap| {
@@ -219,7 +224,7 @@ fn at_step(
         [] => {}
         [(name, gap)] => said.push(format!("{settle} {name}: {}.", range(gap))),
         several => {
-            let words = named(several, &|name, gap| format!("{name} ({})", range(gap)));
+            let words = named(several, &|_, name, gap| format!("{name} ({})", range(gap)));
             said.push(format!("{settle} {words}."));
         }
     }

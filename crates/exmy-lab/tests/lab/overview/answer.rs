@@ -78,6 +78,12 @@ fn the_answer_names_what_is_seen_and_what_is_not() {
     let other =
         "Against f32, three seeds do not settle bf16: +0.00 %, anywhere from -2.48 to +2.48 %.";
     assert!(text.ends_with(other), "{text}");
+    // What an interval is, is said once. Gaps of 5, 7.5 and 10 %: 7.5, deviation 2.5.
+    let more = [("nvfp4", 2.1, 1), ("nvfp4", 4.3, 2), ("nvfp4", 2.2, 3)];
+    let more = more.map(|(name, loss, seed)| run(name, seed, loss));
+    let text = said(&[runs, more.to_vec()].concat());
+    let both = "(95 % interval +6.29 to +18.71 %) and nvfp4 7.50 % higher (+1.29 to +13.71 %), over 3 seeds.";
+    assert!(text.contains(both), "{text}");
     let text = said(&[run("f32", 1, 2.0), run("mxfp4", 1, 1.9)]);
     assert!(text.contains("mxfp4 ends 5.00 % lower, of one seed. One seed does not say"), "{text}");
     assert!(!said(&[run("f32", 1, 2.0), run("f32", 2, 2.0)]).contains("Against"));
@@ -95,7 +101,7 @@ fn each_number_of_seeds_is_said_of_what_has_it() {
         runs.as_flattened().iter().map(|&(name, loss, seed)| run(name, seed, loss)).collect();
     let text = said(&runs);
     let words = "Against f32, two seeds do not settle bf16: +0.00 %, anywhere from -12.71 to +12.71 %. \
-                 Against f32, the validation loss of mxfp4 ends 20.00 % higher and nvfp4 ends 10.00 % \
+                 Against f32, the validation loss of mxfp4 ends 20.00 % higher and nvfp4 10.00 % \
                  higher, of one seed. One seed does not say";
     assert!(text.starts_with(words), "{text}");
 }
