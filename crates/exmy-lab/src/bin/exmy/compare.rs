@@ -5,7 +5,7 @@ use crate::rows::{Line, table, width};
 use crate::{PARTLY, show};
 use clap::Args;
 use exmy::error::{Error, Result};
-use exmy_lab::compare::{Compared, Comparison, Records, compare};
+use exmy_lab::compare::{Compared, Comparison, Difference, Records, compare};
 use exmy_lab::gather::{configured, first_line};
 use serde_json::json;
 use std::path::PathBuf;
@@ -34,6 +34,9 @@ A run is compared with the repetition of the first run that has its seed; withou
 and \"(other seed)\" says so.
 gap: validation loss above that of that run, at the last step at which both have one.
 differs from: the first step at which metrics.jsonl differs from that run's; --json says in what.";
+
+/// More runs than these stand below each other.
+const MANY: usize = 6;
 
 /// How a run's records differ, in a cell.
 fn words(records: &Records) -> String {
@@ -70,23 +73,33 @@ fn line(number: usize, run: &Compared) -> Line {
 fn text(found: &Comparison, width: Option<usize>) -> String {
     let runs: Vec<Line> = (1..).zip(&found.runs).map(|(i, run)| line(i, run)).collect();
     let heads = ["run", "steps", "train loss", "val loss", "gap", "differs from"];
-    let mut text = table(&heads, 0, &runs, width);
-    if found.configuration.is_empty() {
-        return text + "\nall keys of the configurations are the same\n";
+    let text = table(&heads, 0, &runs, width);
+    text + "\n" + &configuration(found.runs.len(), &found.configuration, width)
+}
+
+/// The keys in which the configurations of so many runs differ. Of many runs each has a line, of a few a
+/// column.
+fn configuration(runs: usize, keys: &[Difference], width: Option<usize>) -> String {
+    if keys.is_empty() {
+        return "all keys of the configurations are the same\n".into();
     }
-    let numbers: Vec<String> = (1..=found.runs.len()).map(|i| i.to_string()).collect();
-    let heads: Vec<&str> =
-        std::iter::once("configuration").chain(numbers.iter().map(String::as_str)).collect();
-    let lines = found.configuration.iter().map(|found| {
-        let plain = |value: &Option<String>| match value {
-            Some(value) => value.trim_matches('"').to_owned(),
-            None => "-".to_owned(),
-        };
-        let cells = found.values.iter().map(plain).collect();
-        Line { name: found.key.clone(), cells, remark: String::new() }
-    });
-    text.push('\n');
-    text + &table(&heads, found.runs.len(), &lines.collect::<Vec<_>>(), width)
+    let plain = |value: &Option<String>| match value {
+        Some(value) => value.trim_matches('"').to_owned(),
+        None => "-".to_owned(),
+    };
+    let line = |name: &str, cells| Line { name: name.into(), cells, remark: String::new() };
+    let numbers: Vec<String> = (1..=runs).map(|i| i.to_string()).collect();
+    let numbers = || numbers.iter().map(String::as_str);
+    let (heads, lines): (Vec<&str>, Vec<Line>) = if runs > MANY.max(keys.len()) {
+        let cells = |i: usize| keys.iter().map(|key| plain(&key.values[i])).collect();
+        let lines = numbers().enumerate().map(|(i, number)| line(number, cells(i)));
+        (keys.iter().map(|key| key.key.as_str()).collect(), lines.collect())
+    } else {
+        let cells = |key: &Difference| key.values.iter().map(plain).collect();
+        (numbers().collect(), keys.iter().map(|key| line(&key.key, cells(key))).collect())
+    };
+    let heads: Vec<&str> = std::iter::once("configuration").chain(heads).collect();
+    table(&heads, heads.len(), &lines, width)
 }
 
 /// Runs the command; the result is the exit code.
@@ -115,4 +128,25 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
         broken.iter().for_each(|error| say!("left out: {error}"));
     }
     Ok(if is_whole { 0 } else { PARTLY })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_runs_stand_below_each_other() {
+        let key = |key: &str, runs: usize| {
+            let values = (1..=runs).map(|i| (i > 1).then(|| format!("\"{key}{i}\""))).collect();
+            Difference { key: key.into(), values }
+        };
+        let few = "configuration  1  2\nrecipe         -  recipe2\nseed           -  seed2\n";
+        assert_eq!(configuration(2, &[key("recipe", 2), key("seed", 2)], None), few);
+        let many = configuration(7, &[key("recipe", 7), key("seed", 7)], Some(80));
+        let lines: Vec<&str> = many.lines().collect();
+        assert_eq!(lines[0], "configuration  recipe   seed");
+        assert_eq!(lines[1..3], ["1              -        -", "2              recipe2  seed2"]);
+        assert_eq!(lines.len(), 8);
+        assert!(configuration(7, &[], None).starts_with("all keys"));
+    }
 }

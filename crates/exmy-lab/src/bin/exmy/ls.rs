@@ -3,6 +3,7 @@
 use crate::phase::Phase;
 use crate::rows::{Line, table, width};
 use crate::settings::counted;
+use crate::shortened::without_middle;
 use crate::{PARTLY, show};
 use clap::Args;
 use exmy::error::{Error, Result};
@@ -41,14 +42,20 @@ fn ago(seconds: u64) -> String {
     unit.map_or(format!("{seconds} s"), |(size, unit)| format!("{} {unit}", seconds / size))
 }
 
-fn line(run: &Listed) -> Line {
+/// Columns that all but the name and the recipe take, and the fewest that a recipe gets.
+const OTHERS: usize = 58;
+const RECIPE: usize = 12;
+
+/// A run's line; on a terminal of this `width` a long recipe loses its middle, so that all stay in columns.
+fn line(run: &Listed, width: Option<usize>) -> Line {
     let of = |x: Option<f64>| x.map_or_else(|| "-".to_owned(), |x| format!("{x:.4}"));
     let steps = match run.step == run.steps {
         true => run.steps.to_string(),
         false => format!("{}/{}", run.step, run.steps),
     };
+    let room = width.map_or(usize::MAX, |width| width.saturating_sub(OTHERS).max(RECIPE));
     let cells = [
-        run.recipe.clone(),
+        without_middle(&run.recipe, room),
         run.state.to_owned(),
         run.seed.to_string(),
         steps,
@@ -77,7 +84,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
         show::json(&json!({ "runs": runs, "left_out": left_out }))?;
         return Ok(code);
     }
-    let lines: Vec<Line> = runs.iter().map(line).collect();
+    let lines: Vec<Line> = runs.iter().map(|run| line(run, width())).collect();
     let heads = ["run", "recipe", "state", "seed", "steps", "train", "val", "age"];
     if !lines.is_empty() {
         show::result(&table(&heads, 2, &lines, width()))?;
@@ -95,7 +102,37 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
 
 #[cfg(test)]
 mod tests {
-    use super::ago;
+    use super::*;
+    use std::path::PathBuf;
+
+    /// One long recipe does not break the columns of the others, from 80 columns on.
+    #[test]
+    fn a_long_recipe_loses_its_middle() {
+        let run = |recipe: &str| Listed {
+            name: format!("runs/{recipe}-s1"),
+            path: PathBuf::new(),
+            recipe: recipe.into(),
+            seed: 1,
+            lr: 1e-3,
+            state: "complete",
+            step: 12_345,
+            steps: 100_000,
+            loss: Some(10.5),
+            val_loss: None,
+            unit: "nats per token",
+            modified: None,
+            damage: None,
+        };
+        let runs = [run("f32"), run(&"bf16+q:k:v=bf16".repeat(6))];
+        let heads = ["run", "recipe", "state", "seed", "steps", "train", "val", "age"];
+        for columns in [80, 100, 200] {
+            let lines: Vec<Line> = runs.iter().map(|run| line(run, Some(columns))).collect();
+            let text = table(&heads, 2, &lines, Some(columns));
+            // A name and a line below it, for the head and for each run.
+            assert!(text.lines().count() <= 6, "{text}");
+            assert!(text.lines().all(|line| line.chars().count() <= columns), "{text}");
+        }
+    }
 
     #[test]
     fn ages_have_their_largest_unit() {
