@@ -41,7 +41,7 @@ const fn fits(format: Format, (precision, lowest): (u32, i32), places: u32) -> b
 
 /// What computes an operation.
 #[derive(Clone, Copy)]
-enum Way {
+enum Carrier {
     Single,
     Double,
     Plain,
@@ -59,9 +59,9 @@ impl<F: FloatFormat> Minifloat<F> {
     const NARROW: bool = Self::BY32.encodes && Self::BY32.decodes;
     const WIDE: bool = Self::BY64.encodes && Self::BY64.decodes;
     /// Of sums, and of roots, which are never subnormal.
-    const SUM: Way = Self::way(0);
-    const QUOTIENT: Way = Self::way(F::FORMAT.precision());
-    const PRODUCT: Way = Self::way(2 * F::FORMAT.precision());
+    const SUM: Carrier = Self::way(0);
+    const QUOTIENT: Carrier = Self::way(F::FORMAT.precision());
+    const PRODUCT: Carrier = Self::way(2 * F::FORMAT.precision());
     /// Whether `x * y + z` of binary32 has no rounding, and that of binary64 one that is known.
     const FMA_32: bool = Self::NARROW && span(F::FORMAT) <= 24;
     const FMA_64: bool = Self::WIDE
@@ -74,13 +74,13 @@ impl<F: FloatFormat> Minifloat<F> {
     /// it.
     const NAN_RESULT: u64 = F::FORMAT.made_nan(&Self::RULES).code;
 
-    const fn way(places: u32) -> Way {
+    const fn way(places: u32) -> Carrier {
         if Self::NARROW && fits(F::FORMAT, SINGLE, places) {
-            Way::Single
+            Carrier::Single
         } else if Self::WIDE && fits(F::FORMAT, DOUBLE, places) {
-            Way::Double
+            Carrier::Double
         } else {
-            Way::Plain
+            Carrier::Plain
         }
     }
 
@@ -123,24 +123,24 @@ impl<F: FloatFormat> Minifloat<F> {
     #[inline(always)]
     fn unary(
         self,
-        way: Way,
+        way: Carrier,
         narrow: impl Fn(f32) -> f32,
         wide: impl Fn(f64) -> f64,
         plain: impl Fn(&Context, Operand) -> Rounded,
     ) -> Self {
         // Half of the numbers have no square root: no branches.
         match way {
-            Way::Single => {
+            Carrier::Single => {
                 let result = narrow(self.narrow());
                 let nan = Self::of(Self::NAN_RESULT);
                 select_unpredictable(By32::is_nan(result), nan, Self::from_number_32(result))
             }
-            Way::Double => {
+            Carrier::Double => {
                 let result = wide(self.wide());
                 let nan = Self::of(Self::NAN_RESULT);
                 select_unpredictable(By64::is_nan(result), nan, Self::from_number_64(result))
             }
-            Way::Plain => Self::of(plain(&Self::CONTEXT, self.operand()).code),
+            Carrier::Plain => Self::of(plain(&Self::CONTEXT, self.operand()).code),
         }
     }
 
@@ -148,23 +148,23 @@ impl<F: FloatFormat> Minifloat<F> {
     fn binary(
         self,
         other: Self,
-        way: Way,
+        way: Carrier,
         narrow: impl Fn(f32, f32) -> f32,
         wide: impl Fn(f64, f64) -> f64,
         plain: impl Fn(&Context, Operand, Operand) -> Rounded,
     ) -> Self {
         match way {
-            Way::Single => {
+            Carrier::Single => {
                 let result = narrow(self.narrow(), other.narrow());
                 let nan = Self::of(Self::NAN_RESULT);
                 select_unpredictable(By32::is_nan(result), nan, Self::from_number_32(result))
             }
-            Way::Double => {
+            Carrier::Double => {
                 let result = wide(self.wide(), other.wide());
                 let nan = Self::of(Self::NAN_RESULT);
                 select_unpredictable(By64::is_nan(result), nan, Self::from_number_64(result))
             }
-            Way::Plain => Self::of(plain(&Self::CONTEXT, self.operand(), other.operand()).code),
+            Carrier::Plain => Self::of(plain(&Self::CONTEXT, self.operand(), other.operand()).code),
         }
     }
 

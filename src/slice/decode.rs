@@ -20,10 +20,10 @@ use crate::simd::kernel;
 /// A way from codes to `f32`, prepared.
 pub(super) struct Decoder {
     format: Format,
-    way: Way,
+    way: Method,
 }
 
-enum Way {
+enum Method {
     /// Bytes by the upper halves of their values, the rest by the reader.
     Lookup(Box<lookup::Halves>, CodeReader),
     Read(CodeReader),
@@ -44,15 +44,15 @@ impl Decoder {
         let fast = short && lookup::is_fast();
         let way = match reader {
             Some(reader) => match fast.then(|| reader.upper_halves()).flatten() {
-                Some(table) => Way::Lookup(Box::new(lookup::Halves::new(&table)), reader),
-                None => Way::Read(reader),
+                Some(table) => Method::Lookup(Box::new(lookup::Halves::new(&table)), reader),
+                None => Method::Read(reader),
             },
             None if short && format.is_exact_in_f64() => {
                 let mut table = [0.0; 256];
                 decode_plain(format, &lookup::BYTES, &mut table);
-                Way::Table(Box::new(table))
+                Method::Table(Box::new(table))
             }
-            None => Way::Plain,
+            None => Method::Plain,
         };
         Self { format, way }
     }
@@ -61,7 +61,7 @@ impl Decoder {
     pub(super) fn decode_all<C: Bits>(&self, codes: &[C], out: &mut [f32]) {
         let traffic = Traffic::of(codes, out, self.is_light());
         divided(codes, out, |_, codes, out| match (&self.way, C::codes(codes)) {
-            (Way::Lookup(table, _), CodeSlice::U8(codes)) => {
+            (Method::Lookup(table, _), CodeSlice::U8(codes)) => {
                 lookup::upper_halves(table, codes, out, traffic);
             }
             _ => traffic.pieces(codes, out, |_, codes, out| self.decode(codes, out)),
@@ -70,30 +70,30 @@ impl Decoder {
 
     /// Whether memory takes longer than arithmetic.
     pub(super) fn is_light(&self) -> bool {
-        matches!(self.way, Way::Lookup(..) | Way::Read(_))
+        matches!(self.way, Method::Lookup(..) | Method::Read(_))
     }
 
     /// Writes the values of as many codes.
     pub(super) fn decode<C: Bits>(&self, codes: &[C], out: &mut [f32]) {
         match (&self.way, C::codes(codes)) {
-            (Way::Lookup(table, _), CodeSlice::U8(codes)) => {
+            (Method::Lookup(table, _), CodeSlice::U8(codes)) => {
                 lookup::upper_halves(table, codes, out, Traffic::Cached);
             }
-            (Way::Read(_), CodeSlice::U16(codes))
+            (Method::Read(_), CodeSlice::U16(codes))
                 if self.format == Format::F16 && f16::widen_f16(codes, out) => {}
-            (Way::Lookup(_, reader) | Way::Read(reader), _) => reader.read(codes, out),
-            (Way::Table(table), _) => {
+            (Method::Lookup(_, reader) | Method::Read(reader), _) => reader.read(codes, out),
+            (Method::Table(table), _) => {
                 for (code, out) in codes.iter().zip(out) {
                     *out = canonical_f32(table[code.to_u64() as usize & 0xFF]);
                 }
             }
-            (Way::Plain, _) => decode_plain(self.format, codes, out),
+            (Method::Plain, _) => decode_plain(self.format, codes, out),
         }
     }
 
     pub(super) fn decode_f64<C: Bits>(&self, codes: &[C], out: &mut [f64]) {
         match &self.way {
-            Way::Lookup(..) | Way::Read(_) => {
+            Method::Lookup(..) | Method::Read(_) => {
                 let mut values = [0.0; SPAN];
                 spans(codes, out, |_, codes, out| {
                     let values = &mut values[..out.len()];
@@ -101,12 +101,12 @@ impl Decoder {
                     widen(values, out);
                 });
             }
-            Way::Table(table) => {
+            Method::Table(table) => {
                 for (code, out) in codes.iter().zip(out) {
                     *out = table[code.to_u64() as usize & 0xFF];
                 }
             }
-            Way::Plain => decode_plain(self.format, codes, out),
+            Method::Plain => decode_plain(self.format, codes, out),
         }
     }
 }

@@ -4,7 +4,7 @@
 //! needs: handles, arrays checked before they are read, and a status in place of an error or a panic. The
 //! repository's `docs/c.md` is for who calls it; this page is for who changes it.
 //!
-//! * **A call** returns an [`ExmyStatus`]. What went wrong is told by [`exmy_message`], of this thread's
+//! * **A call** returns an [`ExmyStatus`]. What went wrong is reported by [`exmy_message`], of this thread's
 //!   last failure. Only functions that free something, the message and the version return anything else.
 //! * **A panic** ends at the border as [`ExmyStatus::Internal`]. Arguments are checked before, so none is
 //!   known. Where Rust is built with `panic = "abort"` there is nothing to catch, and one ends the process.

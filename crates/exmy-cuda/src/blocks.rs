@@ -134,7 +134,7 @@ impl BlockTensor {
 }
 
 /// What is asked of a quantizer, its operands checked.
-struct Work<'a> {
+struct Request<'a> {
     what: &'static str,
     quantizer: &'a Quantizer,
     x: View<'a, f32>,
@@ -142,7 +142,7 @@ struct Work<'a> {
     random: Option<Philox>,
 }
 
-impl<'a> Work<'a> {
+impl<'a> Request<'a> {
     fn new(
         what: &'static str,
         quantizer: &'a Quantizer,
@@ -346,7 +346,7 @@ pub(crate) fn turned_image_into<T: Image>(
         return Ok(None);
     }
     if let Some(format) = params::block_format(quantizer) {
-        let work = Work::new(what, quantizer, x, axis, random)?;
+        let work = Request::new(what, quantizer, x, axis, random)?;
         let mut blocks =
             Blocks::new(what, quantizer, format, axis, x.shape(), random, Write::Values)?;
         (blocks.turned, blocks.tensor_in_image) = (1, 0);
@@ -380,7 +380,7 @@ fn image<T: Image>(
         let why = format!("a matrix of {:?} and room for {:?}", x.shape(), out.shape());
         return Err(Error::unfit(what, why));
     }
-    let work = Work::new(what, quantizer, x, axis, random)?;
+    let work = Request::new(what, quantizer, x, axis, random)?;
     if x.is_empty() {
         return Ok(None);
     }
@@ -397,7 +397,7 @@ fn image<T: Image>(
 }
 
 /// Casts alone: to a format, or to none.
-fn cast_image<T: Image>(work: &Work<'_>, out: &mut ViewMut<'_, T>) -> Result<()> {
+fn cast_image<T: Image>(work: &Request<'_>, out: &mut ViewMut<'_, T>) -> Result<()> {
     let Quantizer { before, rotation, target, rounding, overflow } = *work.quantizer;
     let x = work.x;
     let rules = Rules::DEFAULT.with_rounding(rounding).with_overflow(overflow);
@@ -445,7 +445,7 @@ pub fn quantize(
             format!("{quantizer} has no blocks; Converter::encode makes codes"),
         ));
     };
-    let work = Work::new(what, quantizer, x, axis, random)?;
+    let work = Request::new(what, quantizer, x, axis, random)?;
     let device = work.device();
     let shape = x.shape();
     let blocks = Blocks::new(what, quantizer, format, axis, shape, random, Write::Codes)?;

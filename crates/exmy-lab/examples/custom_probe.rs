@@ -9,7 +9,7 @@
 use exmy::error::Result;
 use exmy::slice::View;
 
-use exmy_lab::finding::{Figure, Findings, Paper, Part, Table, Verdict};
+use exmy_lab::finding::{Experiment, Findings, Paper, Part, Table, Verdict};
 use exmy_lab::plot::{self, Axis, Panel, Series};
 use exmy_lab::report::{self, Provenance};
 use exmy_lab::run_config::{RunConfig, Setting};
@@ -76,7 +76,7 @@ impl Growth {
     }
 }
 
-impl Figure for Growth {
+impl Experiment for Growth {
     fn id(&self) -> &'static str {
         "tokens"
     }

@@ -66,8 +66,8 @@ pub enum Test {
     /// One where there is a level, another one where there is none.
     Where { level: &'static str, test: &'static Test, other: &'static Test },
     /// A metric of one grid point is claimed to be above that of another, or below, by the interval of the
-    /// mean over seeds of their difference. Cells of several levels share the batches of a seed, so that each
-    /// seed counts once, with its mean over these axes.
+    /// mean over seeds of their difference. Grid points of several levels share the batches of a seed, so
+    /// that each seed counts once, with its mean over these axes.
     Pooled { metric: Metric, of: Pick, over: Pick, axes: &'static [&'static str], below: bool },
     /// The same of how much further the first is above the second at one place than at another.
     PooledWider {

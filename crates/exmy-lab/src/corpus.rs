@@ -106,7 +106,7 @@ pub fn make(
         Vocabulary::Read(path) => Some(Tokenizer::open(path)?),
     };
     let end_of_text = end_of_text(options, given.as_ref())?;
-    let mut work = Work { inputs: &inputs, cut: u64::MAX, batch: options.batch, watch };
+    let mut work = Pass { inputs: &inputs, cut: u64::MAX, batch: options.batch, watch };
     let Some((texts, bytes)) = work.survey()? else { return Ok(None) };
     if texts.iter().all(|text| text.text_bytes == 0) {
         return Err(Error::new("there is no text: all files are empty"));
@@ -257,7 +257,7 @@ fn clean(out: &Path) -> Result<()> {
 }
 
 /// What every pass over the texts needs.
-struct Work<'a, 'w> {
+struct Pass<'a, 'w> {
     inputs: &'a [Input],
     /// Where validation begins at the earliest.
     cut: u64,
@@ -265,7 +265,7 @@ struct Work<'a, 'w> {
     watch: &'a mut Watch<'w>,
 }
 
-impl<'a> Work<'a, '_> {
+impl<'a> Pass<'a, '_> {
     /// Shows how far a pass is; whether it may go on.
     fn goes_on(&mut self, what: &'static str, pieces: &Pieces<'_>) -> bool {
         let total = self.inputs.iter().map(|input| input.bytes).sum();

@@ -7,7 +7,7 @@ use crate::test_result::TestResult;
 
 /// One thing that is asked: where a quantity must lie, by which test.
 #[derive(Clone, Copy, Debug)]
-pub struct Condition {
+pub struct Requirement {
     /// What is measured, as the subject of a sentence.
     pub of: &'static str,
     pub is: Is,
@@ -56,32 +56,32 @@ pub enum By {
 pub enum Opposite {
     /// Never.
     None,
-    /// Where each condition is the other way round.
+    /// Where each requirement is the other way round.
     Each,
     /// Where one is.
     One,
     /// Where all of these hold.
-    All(&'static [Condition]),
+    All(&'static [Requirement]),
     /// Where one of these does.
-    Any(&'static [Condition]),
+    Any(&'static [Requirement]),
 }
 
 /// All that an analysis asks.
 #[derive(Clone, Copy, Debug)]
 pub struct Criterion {
     /// All of them must hold.
-    pub conditions: &'static [Condition],
+    pub requirements: &'static [Requirement],
     pub opposite: Opposite,
     /// What the words mean and what the control is, in sentences.
     pub note: fn() -> String,
 }
 
-/// A condition.
-pub const fn ask(of: &'static str, is: Is, by: By) -> Condition {
-    Condition { of, is, by }
+/// A requirement.
+pub const fn ask(of: &'static str, is: Is, by: By) -> Requirement {
+    Requirement { of, is, by }
 }
 
-impl Condition {
+impl Requirement {
     /// That values are above those of the other quantity, or below them, pair by pair; `unit` follows the
     /// numbers.
     pub(crate) fn of_pairs(&self, own: &[f64], others: &[f64], unit: &str) -> TestResult {
@@ -163,8 +163,8 @@ impl Condition {
 }
 
 impl Criterion {
-    pub const fn new(conditions: &'static [Condition], opposite: Opposite) -> Self {
-        Self { conditions, opposite, note: String::new }
+    pub const fn new(requirements: &'static [Requirement], opposite: Opposite) -> Self {
+        Self { requirements, opposite, note: String::new }
     }
 
     /// The same with sentences about its words.
@@ -175,18 +175,18 @@ impl Criterion {
 
     /// When the claim holds.
     pub(crate) fn holds(&self) -> String {
-        joined(self.conditions.iter().copied(), ", and ")
+        joined(self.requirements.iter().copied(), ", and ")
     }
 
     /// When its opposite does.
     pub(crate) fn opposite(&self) -> Option<String> {
-        let mirrored = self.conditions.iter().filter_map(Condition::mirrored);
+        let mirrored = self.requirements.iter().filter_map(Requirement::mirrored);
         Some(match self.opposite {
             Opposite::None => return None,
             Opposite::Each => joined(mirrored, ", and "),
             Opposite::One => joined(mirrored, ", or "),
-            Opposite::All(conditions) => joined(conditions.iter().copied(), ", and "),
-            Opposite::Any(conditions) => joined(conditions.iter().copied(), ", or "),
+            Opposite::All(requirements) => joined(requirements.iter().copied(), ", and "),
+            Opposite::Any(requirements) => joined(requirements.iter().copied(), ", or "),
         })
     }
 
@@ -200,6 +200,6 @@ impl Criterion {
     }
 }
 
-fn joined(conditions: impl Iterator<Item = Condition>, by: &str) -> String {
-    conditions.map(|one| one.words()).collect::<Vec<_>>().join(by)
+fn joined(requirements: impl Iterator<Item = Requirement>, by: &str) -> String {
+    requirements.map(|one| one.words()).collect::<Vec<_>>().join(by)
 }

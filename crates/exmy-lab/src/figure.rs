@@ -38,14 +38,14 @@ pub enum Judged {
     /// There is nothing to judge: what is computed is shown.
     Shown(Find),
     /// By an analysis of its own, with a criterion of its own; the views stand below what it shows.
-    Own { asks: Criterion, effect: Effect, find: Find },
+    Own { asks: Criterion, effect: EffectSize, find: Find },
     /// The same of one that has more to judge by than runs.
-    Computed { asks: Criterion, effect: Effect, find: Find },
+    Computed { asks: Criterion, effect: EffectSize, find: Find },
 }
 
 /// What is known of the size of the effect that an analysis looks for, and so of its power.
 #[derive(Clone, Copy, Debug)]
-pub enum Effect {
+pub enum EffectSize {
     /// The paper says that it is there, and not how large.
     Unstated,
     /// There is no size that compares, and why.
@@ -56,7 +56,7 @@ pub enum Effect {
     Certain,
 }
 
-impl Effect {
+impl EffectSize {
     fn judged(self, verdict: Verdict, scale: Scale) -> Verdict {
         match self {
             Self::Unstated => verdict.with_power(Power::UNSTATED, scale),
@@ -74,7 +74,7 @@ pub(crate) const fn by(test: Test) -> Judged {
     Judged::By(Claim::new(test))
 }
 
-impl finding::Figure for Figure {
+impl finding::Experiment for Figure {
     fn id(&self) -> &'static str {
         self.id
     }

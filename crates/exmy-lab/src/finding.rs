@@ -1,8 +1,8 @@
-//! What a figure of a study is: which runs it needs, and what it makes of them.
+//! What an experiment of a study is: which runs it needs, and what it makes of them.
 //!
-//! A [`Figure`] is one type in one file; [`studies`](crate::studies) lists those of each. It names
-//! the paper's item and what that claims, asks for [runs](Figure::runs), and draws [`Findings`]: pictures,
-//! tables, sentences, and a verdict with the numbers it rests on. A claim is only
+//! An [`Experiment`] is a figure of a paper, or a question of our own; [`studies`](crate::studies) lists those
+//! of each. It names the paper's item and what that claims, asks for [runs](Experiment::runs), and draws
+//! [`Findings`]: pictures, tables, sentences, and a verdict with the numbers it rests on. A claim is only
 //! [reproduced](Verdict::Reproduced) when its criterion holds.
 
 use crate::plot;
@@ -241,7 +241,7 @@ impl Findings {
 }
 
 /// One figure or table of a paper, or a question of our own.
-pub trait Figure: Sync {
+pub trait Experiment: Sync {
     /// How the command line calls it: `BR-6`.
     fn id(&self) -> &'static str;
 
@@ -290,5 +290,5 @@ pub struct Paper {
     /// What it is about, and what the report can and cannot say.
     pub about: &'static str,
     /// Its figures.
-    pub figures: &'static [&'static dyn Figure],
+    pub figures: &'static [&'static dyn Experiment],
 }

@@ -271,7 +271,7 @@ fn has_records(folder: &Folder) -> bool {
 /// what the others are compared with comes first. Also those that cannot be read as they lack their
 /// configuration, for who asks for a folder of runs is to learn of each of them.
 /// Planned runs that have no folder are listed by their recipes.
-fn folders(path: &Path, depth: usize, found: &mut Found) -> Result<()> {
+fn folders(path: &Path, depth: usize, found: &mut Contents) -> Result<()> {
     let folder = Folder::new(path);
     if folder.config_file().is_file() || has_records(&folder) {
         found.runs.push(path.to_owned());
@@ -319,14 +319,14 @@ fn folders(path: &Path, depth: usize, found: &mut Found) -> Result<()> {
 
 /// What lies at and below some paths.
 #[derive(Default)]
-struct Found {
+struct Contents {
     runs: Vec<PathBuf>,
     not_begun: Vec<String>,
     /// Folders below the named ones that cannot be read.
     closed: Vec<PathBuf>,
 }
 
-impl Found {
+impl Contents {
     /// What is wrong with the folders that cannot be read.
     fn broken(&self) -> Vec<Error> {
         let Some(first) = self.closed.first() else { return Vec::new() };
@@ -363,8 +363,8 @@ pub fn not_begun(paths: &[PathBuf]) -> Result<Vec<String>> {
     Ok(find(paths)?.not_begun)
 }
 
-fn find(paths: &[PathBuf]) -> Result<Found> {
-    let mut all = Found::default();
+fn find(paths: &[PathBuf]) -> Result<Contents> {
+    let mut all = Contents::default();
     for path in paths {
         let path = &find_run(path);
         if !path.is_dir() {

@@ -59,10 +59,10 @@ fn step(run: &RecordedRun) -> u64 {
 }
 
 /// Seconds a step, with the kind of run they are of.
-type Known<'a> = Vec<(&'a str, f64)>;
+type StepTimes<'a> = Vec<(&'a str, f64)>;
 
 /// The mean of one kind, else of all.
-fn mean_of(known: &Known<'_>, kind: Option<&str>) -> Option<f64> {
+fn mean_of(known: &StepTimes<'_>, kind: Option<&str>) -> Option<f64> {
     let is_it = |(of, _): &&(&str, f64)| kind.is_none_or(|kind| *of == kind);
     mean(&known.iter().filter(is_it).map(|(_, seconds)| *seconds).collect::<Vec<_>>())
 }
@@ -82,7 +82,7 @@ impl Looks {
             return left;
         }
         let kinds: Vec<String> = runs.iter().map(|run| kind(&run.config)).collect();
-        let (mut seen, mut recorded) = (Known::new(), Known::new());
+        let (mut seen, mut recorded) = (StepTimes::new(), StepTimes::new());
         for (run, kind) in runs.iter().zip(&kinds) {
             let speed = left.speed(&run.folder);
             seen.extend(speed.map(|speed| (kind.as_str(), 1.0 / speed)));
@@ -105,7 +105,7 @@ impl Looks {
             }
         }
         // Of a run that is not begun its recipe is known.
-        let whole: Known<'_> =
+        let whole: StepTimes<'_> =
             whole.iter().map(|(recipe, seconds)| (&**recipe, *seconds)).collect();
         let recipes: HashMap<&String, Option<f64>> = not_begun
             .iter()

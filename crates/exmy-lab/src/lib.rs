@@ -9,7 +9,7 @@
 //! With the feature `tokenizers`, [`tokenizer`] divides text into tokens, and [`corpus`] makes token files of
 //! it.
 //!
-//! A study is what a paper measured, run again: [`studies`] lists them. Each [`finding::Figure`] asks for
+//! A study is what a paper measured, run again: [`studies`] lists them. Each [`finding::Experiment`] asks for
 //! [runs](run_config), which lie in a [`store`], and the [`report`] shows what they say, with
 //! verdicts. Each study is a table of figures as values: a grid of runs, the claim that is judged, what is
 //! shown. [`statistics`] says how sure a difference is, [`spikes`] what became of a run,

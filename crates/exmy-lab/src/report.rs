@@ -16,7 +16,7 @@ mod old;
 use crate::amounts::{duration, operations};
 use crate::curves::Curves;
 use crate::finding::Paper;
-use crate::finding::{Figure, Findings, Part, Table, Verdict};
+use crate::finding::{Experiment, Findings, Part, Table, Verdict};
 use crate::listing;
 use crate::page::Page;
 pub use crate::provenance::Provenance;
@@ -112,7 +112,7 @@ fn files_of(id: &str, out: &Path) -> Vec<PathBuf> {
 /// # Errors
 /// If it is a file, holds another page, or files with the names of the report's and no page that says whose
 /// they are.
-pub fn check(paper: &Paper, figures: &[&dyn Figure], out: &Path) -> Result<Option<Shown>> {
+pub fn check(paper: &Paper, figures: &[&dyn Experiment], out: &Path) -> Result<Option<Shown>> {
     if out.exists() && !out.is_dir() {
         return Err(Error::new(format!(
             "{} is a file, and a report is a folder",
@@ -166,7 +166,11 @@ pub fn prepare(out: &Path) -> Result<()> {
 ///
 /// # Errors
 /// If a run's files cannot be read.
-pub fn runs(figures: &[&dyn Figure], setting: &Setting, store: &Store) -> Result<Vec<RunConfig>> {
+pub fn runs(
+    figures: &[&dyn Experiment],
+    setting: &Setting,
+    store: &Store,
+) -> Result<Vec<RunConfig>> {
     let mut all: Vec<RunConfig> = figures.iter().flat_map(|figure| figure.runs(setting)).collect();
     for figure in figures {
         all.extend(figure.later(setting, &store.runs())?);
@@ -180,10 +184,10 @@ pub fn runs(figures: &[&dyn Figure], setting: &Setting, store: &Store) -> Result
 /// # Errors
 /// If a run is not complete or cannot be read.
 pub fn find(
-    figures: &[&dyn Figure],
+    figures: &[&dyn Experiment],
     setting: &Setting,
     store: &Store,
-    mut before: impl FnMut(&dyn Figure) -> bool,
+    mut before: impl FnMut(&dyn Experiment) -> bool,
 ) -> Result<Option<Vec<Findings>>> {
     let mut all = Vec::new();
     for figure in figures {
@@ -274,7 +278,7 @@ fn files_to_write(id: &str, parts: &[Part], out: &Path) -> Vec<(PathBuf, String)
 /// [replaced](check).
 pub fn make(
     paper: &Paper,
-    figures: &[&dyn Figure],
+    figures: &[&dyn Experiment],
     (setting, store): (&Setting, &Store),
     found: &[Findings],
     out: &Path,

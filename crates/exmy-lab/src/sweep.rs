@@ -179,10 +179,10 @@ impl Plan {
 }
 
 /// What has been read of a source: its tokens' fingerprint and vocabulary.
-type Known = HashMap<(String, u64), (String, Option<usize>)>;
+type ReadSources = HashMap<(String, u64), (String, Option<usize>)>;
 
 /// Fills in what is known once the data have been read, and checks that the run is possible.
-fn complete(mut config: Config, known: &mut Known) -> Result<Config> {
+fn complete(mut config: Config, known: &mut ReadSources) -> Result<Config> {
     if let Source::Path(path) = &config.data.source {
         let whole = fs::canonicalize(path).map_err(|error| Error::io("read", path, error))?;
         config.data.source = Source::Path(whole);

@@ -2,7 +2,7 @@
 //! kept.
 
 use crate::curves::{Curves, Record};
-use crate::finding::{Figure, Findings, Paper, Part};
+use crate::finding::{Experiment, Findings, Paper, Part};
 use crate::outcome::judge;
 use crate::report;
 use crate::run_config::Setting;
@@ -24,7 +24,7 @@ fn exact(found: &Findings) -> impl PartialEq {
 /// what is kept, as one that needs probes or weights.
 pub fn thin(
     paper: &Paper,
-    figures: &[&dyn Figure],
+    figures: &[&dyn Experiment],
     (setting, store): (&Setting, &Store),
     found: &[Findings],
 ) -> Result<Curves> {

@@ -1,10 +1,10 @@
 //! How many runs are on a GPU at once: small ones share it, large ones take turns.
 //!
-//! A run needs at most twice what is counted on [`Paper`]. It is small if an eighth of the memory that is
+//! A run needs at most twice what [`MemoryNeed`] counts. It is small if an eighth of the memory that is
 //! free at the start is enough for that; a large one has the device for itself.
 
 use exmy_train::train::config::Config;
-use exmy_train::train::profile::Paper;
+use exmy_train::train::profile::MemoryNeed;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ pub struct Turn<'a> {
 
 /// What a run needs at most.
 pub fn need(config: &Config) -> u64 {
-    2 * Paper::of_run(config).total() + BESIDES
+    2 * MemoryNeed::of_run(config).total() + BESIDES
 }
 
 impl Turns {

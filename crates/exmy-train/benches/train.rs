@@ -15,7 +15,7 @@ use exmy_train::nn::decoder::Position;
 use exmy_train::train::config::Config;
 use exmy_train::train::data::{DataOptions, Dataset, Source};
 use exmy_train::train::preset::preset;
-use exmy_train::train::profile::{Profile, begin};
+use exmy_train::train::profile::{StepProfile, begin};
 use exmy_train::train::trainer::Trainer;
 use std::time::Instant;
 
@@ -82,7 +82,7 @@ fn measure(model: &str, recipe: &str, table: bool) {
             println!("{recipe:<16} {:>8.0} {unit} a second of processor time", rows / given);
         }
         if table {
-            let profile = Profile::of(&config.model, config.train.batch, 5, || {
+            let profile = StepProfile::of(&config.model, config.train.batch, 5, || {
                 step();
             });
             print!("{profile}");

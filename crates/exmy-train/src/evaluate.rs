@@ -36,7 +36,7 @@ use crate::nn::loss::RowLoss;
 use crate::nn::parameters::Layout;
 use crate::nn::parts::Params;
 use crate::recipe::device::Quantize;
-use crate::recipe::{Engine, Images, Kept, Phase, Plan, Recipe};
+use crate::recipe::{Engine, Images, Phase, Plan, Recipe, WeightCache};
 use exmy::error::{Error, Result};
 use layers::Layers;
 
@@ -160,7 +160,7 @@ struct Compared<D: Quantize> {
     /// Whether it rounds anything.
     rounds: bool,
     /// Rounded weights, while another recipe's are in use.
-    kept: Kept<D>,
+    kept: WeightCache<D>,
     states: Buffer<D>,
     measures: Measures,
     layers: Layers,
@@ -263,7 +263,7 @@ impl<D: Quantize> Evaluation<D> {
         let compared = |recipe: &Recipe| {
             let plan = recipe.settled(layout, 1)?;
             let (measures, layers) = (Measures::default(), Layers::default());
-            let (rounds, kept) = (!recipe.rules().is_empty(), Kept::default());
+            let (rounds, kept) = (!recipe.rules().is_empty(), WeightCache::default());
             Ok(Compared { plan, rounds, kept, states: Buffer::default(), measures, layers })
         };
         let recipes = recipes.iter().map(compared).collect::<Result<Vec<_>>>()?;
@@ -286,7 +286,7 @@ impl<D: Quantize> Evaluation<D> {
     pub fn keeping(mut self, bytes: u64) -> Self {
         let rounds = self.recipes.iter().filter(|compared| compared.rounds).count();
         let elements = bytes as usize / size_of::<f32>() / rounds.max(1);
-        self.recipes.iter_mut().for_each(|compared| compared.kept = Kept::new(elements));
+        self.recipes.iter_mut().for_each(|compared| compared.kept = WeightCache::new(elements));
         self
     }
 

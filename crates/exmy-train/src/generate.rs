@@ -9,7 +9,7 @@ use crate::nn::decoder::{Cache, Config, Decoder};
 use crate::nn::device::{Buffer, Cpu};
 use crate::nn::site::Place;
 use crate::recipe::device::Quantize;
-use crate::recipe::{Engine, Images, Kept, Phase, Plan, Recipe};
+use crate::recipe::{Engine, Images, Phase, Plan, Recipe, WeightCache};
 use crate::train::sample::{Options, draw};
 use exmy::error::{Error, Result};
 use exmy::random::{Philox, Stream};
@@ -67,7 +67,7 @@ impl<D: Quantize> Generator<D> {
     /// again; to the same bits.
     #[must_use]
     pub fn keeping(mut self, bytes: u64) -> Self {
-        self.images.kept = Kept::new(bytes as usize / size_of::<f32>());
+        self.images.kept = WeightCache::new(bytes as usize / size_of::<f32>());
         self
     }
 
@@ -77,7 +77,7 @@ impl<D: Quantize> Generator<D> {
     }
 
     /// How many more tokens fit.
-    pub fn room(&self) -> usize {
+    pub fn remaining(&self) -> usize {
         self.decoder.config().context - self.tokens()
     }
 
@@ -87,7 +87,7 @@ impl<D: Quantize> Generator<D> {
     /// If the device failed.
     ///
     /// # Panics
-    /// If there are no tokens, more than [`room`](Self::room), or one is outside of the vocabulary.
+    /// If there are no tokens, more than [`remaining`](Self::remaining), or one is outside of the vocabulary.
     pub fn logits(&mut self, tokens: &[u32]) -> Result<Vec<f32>> {
         let Self { device, decoder, params, plan, images, cache, options } = self;
         let phase = Phase::Sample((cache.tokens() + tokens.len()) as u64);

@@ -60,7 +60,7 @@ pub mod sums;
 mod table;
 pub mod tensor_format;
 
-pub use engine::{Engine, Images, Kept, Observer, Phase, Rounded};
+pub use engine::{Engine, Images, Observer, Phase, Rounded, WeightCache};
 pub use plan::{Linear, Plan, PlanError, Share};
 pub use tensor_format::TensorFormat;
 

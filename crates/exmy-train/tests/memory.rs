@@ -1,5 +1,5 @@
 //! A run's memory, evaluations, checkpoints and a resume included, is at most twice what training
-//! needs on paper (`profile::Paper`).
+//! needs on paper (`profile::MemoryNeed`).
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -9,7 +9,7 @@ use exmy_train::train::config::Config;
 use exmy_train::train::config::{EVALUATED_ROWS, EVALUATED_WINDOWS};
 use exmy_train::train::data::Dataset;
 use exmy_train::train::preset::preset;
-use exmy_train::train::profile::{Paper, Profile};
+use exmy_train::train::profile::{MemoryNeed, StepProfile};
 use exmy_train::train::record::Metrics;
 use exmy_train::train::run::{Folder, Watch, load_data, train};
 use exmy_train::train::trainer::Trainer;
@@ -64,7 +64,7 @@ fn ratio(mut config: Config, recipe: &str) -> f64 {
     config.train.steps = 3;
     config.train.warmup = 1;
     let data = load_data(&mut config).unwrap();
-    let paper = Paper::of_run(&config);
+    let paper = MemoryNeed::of_run(&config);
     let place = tempfile::tempdir().unwrap();
     let folder = Folder::new(place.path().join("run"));
     folder.create(&config).unwrap();
@@ -95,8 +95,8 @@ fn norms_after() {
     let after = config.with_setting("model.norm_place=after").unwrap();
     // Threads keep some memory from their first work on.
     holds(&config, &data);
-    let ([step, evaluation], paper) = (holds(&config, &data), Paper::of_run(&config));
-    let ([step_after, evaluation_after], more) = (holds(&after, &data), Paper::of_run(&after));
+    let ([step, evaluation], paper) = (holds(&config, &data), MemoryNeed::of_run(&config));
+    let ([step_after, evaluation_after], more) = (holds(&after, &data), MemoryNeed::of_run(&after));
     let more = [more.activations - paper.activations, more.evaluation - paper.evaluation];
     // Two matrices of 64 columns: in two layers of 8 sequences, in one of all that are evaluated at once.
     let rows = [2 * 8, EVALUATED_WINDOWS].map(|sequences| 64 * sequences as u64);
@@ -112,7 +112,7 @@ fn runs_hold_at_most_twice_what_they_need_on_paper() {
         let mut config = preset("nano").unwrap();
         config.train.batch = batch;
         config.model.decoder_mut().unwrap().context = context;
-        Paper::of_run(&config).total()
+        MemoryNeed::of_run(&config).total()
     };
     for size in [1, 2, 3, 5, 8, 13, 31, 32, 33, 64, 1 << 12, 1 << 20, 1 << 30] {
         assert!(needs(size, 64) <= needs(size + 1, 64), "batch {size}");
@@ -121,7 +121,7 @@ fn runs_hold_at_most_twice_what_they_need_on_paper() {
     assert!(needs(64, 64) < needs(1 << 20, 64) && needs(4, 64) < needs(4, 1 << 20));
     // What `--profile` shows: before there is memory that the system did not get back.
     let hold = || drop(std::hint::black_box(vec![1_u8; 64 << 20]));
-    let (_, profile) = Profile::of_run(&preset("nano").unwrap(), hold);
+    let (_, profile) = StepProfile::of_run(&preset("nano").unwrap(), hold);
     if cfg!(target_os = "linux") {
         let held = profile.held.unwrap();
         assert!((48 << 20..80 << 20).contains(&held), "{held}");

@@ -22,7 +22,7 @@ use crate::slice::{View, decode_into};
 pub(super) const PIECE: usize = 512;
 
 /// How codes become bfloat16 numbers.
-enum Way {
+enum Conversion {
     /// By a table, of formats of up to 8 bits whose values are such.
     Table(Box<Table>),
     /// They are such.
@@ -35,7 +35,7 @@ enum Way {
 pub(super) struct Images<'a> {
     /// Rows are those of the memory.
     stored: Stored<'a>,
-    way: Way,
+    way: Conversion,
     scales: Option<Scales<'a>>,
     /// Where lanes can be packed many codes at a time.
     codes: Option<BlockCodes<'a>>,
@@ -116,9 +116,9 @@ impl<'a> Images<'a> {
             _ => None,
         };
         let way = match halves {
-            Some(halves) => Way::Table(Box::new(Table::new(halves))),
-            None if format == Format::BF16 && scales.is_none() => Way::Same,
-            None => Way::Single,
+            Some(halves) => Conversion::Table(Box::new(Table::new(halves))),
+            None if format == Format::BF16 && scales.is_none() => Conversion::Same,
+            None => Conversion::Single,
         };
         Self { stored, way, scales, codes, lanes, depth, by_lane }
     }
@@ -179,7 +179,7 @@ impl<'a> Images<'a> {
         out: &mut [u16],
     ) -> bool {
         match (&self.way, &self.stored) {
-            (Way::Table(table), Stored::U8(_, x)) => {
+            (Conversion::Table(table), Stored::U8(_, x)) => {
                 match x.row(i) {
                     Some(row) => table.look_up(&row[j..j + out.len()], out),
                     None => {
@@ -190,7 +190,7 @@ impl<'a> Images<'a> {
                 }
                 true
             }
-            (Way::Table(table), Stored::Blocks(tensor)) => {
+            (Conversion::Table(table), Stored::Blocks(tensor)) => {
                 table.look_up(short_codes(tensor, i, j, out.len(), &mut scratch.codes), out);
                 let Some(scales) = &self.scales else { return true };
                 let row = scales.row(i);
@@ -203,7 +203,7 @@ impl<'a> Images<'a> {
                 };
                 rest == 0
             }
-            (Way::Same, Stored::U16(_, x)) => {
+            (Conversion::Same, Stored::U16(_, x)) => {
                 match x.row(i) {
                     Some(row) => out.copy_from_slice(&row[j..j + out.len()]),
                     None => gather(x, i, j, out),
@@ -239,7 +239,7 @@ impl<'a> Images<'a> {
     /// As [`singles`](Self::singles), without block scales.
     fn values(&self, i: usize, j: usize, scratch: &mut Scratch, out: &mut [f32]) {
         let len = out.len();
-        if let Way::Table(table) = &self.way {
+        if let Conversion::Table(table) = &self.way {
             let mut halves = [0; PIECE];
             let halves = &mut halves[..len];
             match &self.stored {

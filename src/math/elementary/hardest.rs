@@ -17,7 +17,7 @@ const USUAL: u32 = 17 + 2;
 
 /// What a run over the operands of a function found.
 #[derive(Default)]
-struct Found {
+struct Tally {
     tried: u64,
     /// Operands left open by 64 bits for the usual targets, and by 128 and 256 bits for all.
     open: [u64; 3],
@@ -28,7 +28,7 @@ struct Found {
     hardest: String,
 }
 
-impl Found {
+impl Tally {
     fn add(
         &mut self,
         function: Function,
@@ -70,7 +70,7 @@ impl Found {
 #[ignore = "minutes; the command is above"]
 fn unary() {
     for function in Function::ALL.into_iter().filter(|function| function.operands() == 1) {
-        let mut found = Found::default();
+        let mut found = Tally::default();
         for significand in (1..1_u64 << 16).step_by(2) {
             let width = 64 - significand.leading_zeros() as i32;
             for exponent in -159 - width..=160 - width {
@@ -106,7 +106,7 @@ const PAIRS: [(u32, i32); 3] = [(9, 264), (10, 136), (12, 72)];
 fn binary() {
     for (width, reach) in PAIRS {
         for function in [Function::Atan2, Function::Atan2Pi] {
-            let mut found = Found::default();
+            let mut found = Tally::default();
             for a in (1..1_u64 << width).step_by(2) {
                 for b in (1..1_u64 << width).step_by(2) {
                     for k in -reach..=reach {
@@ -122,7 +122,7 @@ fn binary() {
     }
 }
 
-fn pair(found: &mut Found, function: Function, (a, k): (u64, i32), (negative, b): (bool, u64)) {
+fn pair(found: &mut Tally, function: Function, (a, k): (u64, i32), (negative, b): (bool, u64)) {
     let y = Number { negative: false, significand: a, exponent: k };
     let x = Number { negative, significand: b, exponent: 0 };
     let diagonal = a == b && k == 0;

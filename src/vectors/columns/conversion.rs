@@ -28,10 +28,10 @@ pub struct Conversion {
     pub rounding: Option<Rounding>,
 }
 
-type Known = (&'static str, Format, Profile, Option<Rounding>);
+type NamedColumn = (&'static str, Format, Profile, Option<Rounding>);
 
 /// Columns of tables of f32 and f16 inputs: name, target, profile, rounding mode.
-const FROM_FLOAT: [Known; 46] = {
+const FROM_FLOAT: [NamedColumn; 46] = {
     use Profile::{
         CudaNosat, CudaSatfinite, CudaSatfiniteRelu, CudaTf32Rna, MlDtypes, Torch, TorchNosat,
     };

@@ -5,7 +5,7 @@
 use exmy::block::BlockFormat;
 
 use super::params::Blocks;
-use super::{Image, Work};
+use super::{Image, Request};
 use crate::launch::Launch;
 use crate::module::QUICK;
 use crate::{Buffer, Grid, Result, View, ViewMut};
@@ -65,7 +65,7 @@ impl Walk {
     }
 }
 
-impl Work<'_> {
+impl Request<'_> {
     /// Writes the images if the quick kernels have them, and returns the factors of the tensor; the output
     /// comes back if they do not.
     pub(super) fn write_quickly<'o, T: Image>(

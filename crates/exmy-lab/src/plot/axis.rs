@@ -208,7 +208,7 @@ impl Scale {
         self.low <= value && value <= self.high
     }
 
-    /// About `target` ticks with labels, at least two where there is room for digits; on a logarithmic axis
+    /// About `target` ticks with labels, at least two where there is space for digits; on a logarithmic axis
     /// also silent ones between them. None if the range is too narrow for f64 arithmetic.
     pub fn ticks(&self, target: usize) -> Ticks {
         let labelled = |ticks: &Ticks| ticks.ticks.iter().filter(|t| t.label.is_some()).count();
@@ -230,8 +230,8 @@ impl Scale {
         }
         let (first, last) = (decade(self.low), decade(self.high));
         let labelled: &[i64] = match target as f64 / decades {
-            room if room >= 3.0 => &[1, 2, 5],
-            room if room >= 2.0 => &[1, 3],
+            space if space >= 3.0 => &[1, 2, 5],
+            space if space >= 2.0 => &[1, 3],
             _ => &[1],
         };
         let stride = (floor((decades - 1e-9) / target as f64) as i32 + 1).max(1);

@@ -11,7 +11,7 @@ use super::{
 };
 use std::{format, string::String, vec::Vec};
 
-/// The share of a category's room that its marks take.
+/// The share of a category's space that its marks take.
 const SHARE: f64 = 0.8;
 /// The widest bar.
 const WIDEST: f64 = 64.0;
@@ -74,7 +74,7 @@ impl Mark {
 }
 
 impl Frame<'_> {
-    /// How far marks of a name stand from the middle of their category, and the room of each.
+    /// How far marks of a name stand from the middle of their category, and the space of each.
     fn slot(&self, name: &str) -> (f64, f64) {
         if !self.categorical {
             return (0.0, 8.0);
@@ -87,10 +87,10 @@ impl Frame<'_> {
                 names.push(name);
             }
         }
-        let room = (self.at_x(1.0) - self.at_x(0.0)) * SHARE / names.len() as f64;
-        let room = if room < WIDEST { room } else { WIDEST };
+        let space = (self.at_x(1.0) - self.at_x(0.0)) * SHARE / names.len() as f64;
+        let space = if space < WIDEST { space } else { WIDEST };
         let place = names.iter().position(|&known| known == name).unwrap_or(0) as f64;
-        ((place - (names.len() as f64 - 1.0) / 2.0) * room, room)
+        ((place - (names.len() as f64 - 1.0) / 2.0) * space, space)
     }
 
     /// How far points stand to the right of their category: beside the intervals of the panel, which they
@@ -106,7 +106,7 @@ impl Frame<'_> {
 
     /// Draws bars from 0, on a logarithmic axis from the bottom; the result are their ends.
     pub(super) fn draw_bars(&self, svg: &mut Svg, series: &super::Series, style: usize) -> Curve {
-        let (off, room) = self.slot(&series.name);
+        let (off, space) = self.slot(&series.name);
         let base = if self.y.shows(0.0) { self.at_y(0.0) } else { self.bottom };
         let base = base.clamp(self.top, self.bottom);
         let mut data = String::new();
@@ -121,7 +121,7 @@ impl Frame<'_> {
                 continue;
             }
             // A bar of a fraction of a unit would not be seen.
-            let reach = if room > 6.0 { room / 2.0 - 1.0 } else { room / 2.0 };
+            let reach = if space > 6.0 { space / 2.0 - 1.0 } else { space / 2.0 };
             let end = self.at_y(y);
             let sides = if end < base { [end, base] } else { [base, end] };
             rectangle(&mut data, [middle - reach, middle + reach], sides);
@@ -133,8 +133,8 @@ impl Frame<'_> {
 
     /// Draws values as points and their intervals as capped lines.
     pub(super) fn draw_intervals(&self, svg: &mut Svg, all: &Intervals, style: usize) -> Curve {
-        let (off, room) = self.slot(&all.name);
-        let cap = if room < 14.0 { room / 2.0 - 1.0 } else { 6.0 };
+        let (off, space) = self.slot(&all.name);
+        let cap = if space < 14.0 { space / 2.0 - 1.0 } else { 6.0 };
         let mut data = String::new();
         let mut ends = Curve::default();
         let mut dots = Vec::new();

@@ -1,6 +1,6 @@
 //! The layout of a figure, top to bottom.
 //!
-//! All lengths are units of a view box 720 wide. Room is reserved for the larger, narrow-screen
+//! All lengths are units of a view box 720 wide. Space is reserved for the larger, narrow-screen
 //! font, so that one layout serves both sizes.
 
 use super::{
@@ -124,7 +124,7 @@ fn place(figure: &Figure, mut y: f64) -> (Vec<Frame<'_>>, Ticks, f64) {
         }
         let share = total * panel.share / shares;
         let height = if share < 72.0 { 72.0 } else { share };
-        // The label of the lowest rule may need room below it.
+        // The label of the lowest rule may need space below it.
         let labelled = |mark: &Mark| matches!(mark, Mark::Rule { label, .. } if !label.is_empty());
         let margin = if panel.marks.iter().any(labelled) { (LINE + 6.0) / height } else { 0.05 };
         let margin = [if margin < 0.15 { margin } else { 0.15 }, 0.05];
@@ -166,8 +166,8 @@ fn place(figure: &Figure, mut y: f64) -> (Vec<Frame<'_>>, Ticks, f64) {
             let most = if whole { LINES } else { 1 };
             write(&mut entries, &names, &mut written_notes, NAME, most);
         }
-        let room = if panel.y.is_categorical() { LINE } else { 56.0 };
-        let mut ticks = panel.y.ticks(&scale, (height / room) as usize);
+        let space = if panel.y.is_categorical() { LINE } else { 56.0 };
+        let mut ticks = panel.y.ticks(&scale, (height / space) as usize);
         shorten_ticks(&mut ticks, |_| NAME);
         let styles = panel.marks.iter().map(|m| m.name().map_or(0, |name| number(&names, name)));
         let mut clip = false;
@@ -233,7 +233,7 @@ fn place(figure: &Figure, mut y: f64) -> (Vec<Frame<'_>>, Ticks, f64) {
     }
 
     if slanted {
-        // The first names reach to the left of the panel, which leaves them room.
+        // The first names reach to the left of the panel, which leaves them space.
         for tick in &x_ticks.ticks {
             let wanted = tick.label.as_ref().map_or(0.0, |label| width(label, FONT));
             let wanted = if wanted < SLANTED { wanted } else { SLANTED };
@@ -244,17 +244,17 @@ fn place(figure: &Figure, mut y: f64) -> (Vec<Frame<'_>>, Ticks, f64) {
         }
         let at = |value: f64| left + x.unit(value) * (right - left);
         shorten_ticks(&mut x_ticks, |value| {
-            let room = (at(value) - PAD) / SLANT;
-            if room < SLANTED { room } else { SLANTED }
+            let space = (at(value) - PAD) / SLANT;
+            if space < SLANTED { space } else { SLANTED }
         });
     }
     for frame in &mut frames {
         (frame.left, frame.right, frame.slanted) = (left, right, slanted);
         if frame.key == Key::Rows {
-            let room = ROWS_RIGHT - left - SAMPLE - GAP;
-            let lines = frame.entries.iter().map(|entry| entry.whole(room).filter(|&n| n <= 2));
+            let space = ROWS_RIGHT - left - SAMPLE - GAP;
+            let lines = frame.entries.iter().map(|entry| entry.whole(space).filter(|&n| n <= 2));
             let few = lines.sum::<Option<usize>>().is_some_and(|lines| lines <= ROWS);
-            write(&mut frame.entries, &names, &mut written_notes, room, if few { 2 } else { 1 });
+            write(&mut frame.entries, &names, &mut written_notes, space, if few { 2 } else { 1 });
         }
         y += if frame.panel.y.label.is_empty() && frame.ticks.factor == 0 {
             10.0
@@ -273,17 +273,17 @@ fn place(figure: &Figure, mut y: f64) -> (Vec<Frame<'_>>, Ticks, f64) {
     (frames, x_ticks, y - 12.0)
 }
 
-/// Breaks the names of a panel into lines of at most `room`. What is written of a name differs from all other
-/// `names` of the figure and from what was already written (`written_notes`).
+/// Breaks the names of a panel into lines of at most `space`. What is written of a name differs from all
+/// other `names` of the figure and from what was already written (`written_notes`).
 fn write<'a>(
     entries: &mut [Entry<'a>],
     names: &[&str],
     written_notes: &mut Vec<(&'a str, String)>,
-    room: f64,
+    space: f64,
     most: usize,
 ) {
     let here: Vec<&str> = entries.iter().map(|entry| entry.name).collect();
-    let fits = |i: usize, text: &str| entries[i].fits(text, room, most);
+    let fits = |i: usize, text: &str| entries[i].fits(text, space, most);
     let taken = |i: usize, text: &str| {
         let other = |name: &str| name != here[i];
         names.iter().any(|&name| other(name) && name == text)
@@ -291,14 +291,15 @@ fn write<'a>(
     };
     let texts = distinguish(&here, fits, taken);
     for (entry, text) in entries.iter_mut().zip(texts) {
-        entry.write(&text, room, most);
+        entry.write(&text, space, most);
         written_notes.push((entry.name, text));
     }
 }
 
-/// Shortens labels of an axis to the room that each has.
-fn shorten_ticks(ticks: &mut Ticks, room: impl Fn(f64) -> f64) {
-    let labelled = || ticks.ticks.iter().filter_map(|t| Some((t.label.as_deref()?, room(t.value))));
+/// Shortens labels of an axis to the space that each has.
+fn shorten_ticks(ticks: &mut Ticks, space: impl Fn(f64) -> f64) {
+    let labelled =
+        || ticks.ticks.iter().filter_map(|t| Some((t.label.as_deref()?, space(t.value))));
     let (labels, rooms): (Vec<&str>, Vec<f64>) = labelled().unzip();
     let fits = |i: usize, text: &str| width(text, FONT) <= rooms[i];
     let mut texts = distinguish(&labels, fits, |_, _| false).into_iter();

@@ -182,29 +182,29 @@ impl Frame<'_> {
     /// Draws label, bar and values above the frame.
     pub(super) fn draw_colours(&self, svg: &mut Svg) {
         let (Some(scale), Some(heat)) = (self.colours(), self.heats().next()) else { return };
-        let room = self.right - self.left;
+        let space = self.right - self.left;
         let mut ticks = scale.ticks(2);
         for target in (2..=8).rev() {
             let found = scale.ticks(target);
             let labels = found.ticks.iter().filter_map(|tick| tick.label.as_ref());
-            if labels.map(|label| width(label, FONT) + 16.0).sum::<f64>() <= room {
+            if labels.map(|label| width(label, FONT) + 16.0).sum::<f64>() <= space {
                 ticks = found;
                 break;
             }
         }
         let label = with_factor(heat.value.label(), ticks.factor);
         let top = self.top - HEAD;
-        svg.text("q", self.left, top + 18.0, &shorten(&label, FONT, room));
+        svg.text("q", self.left, top + 18.0, &shorten(&label, FONT, space));
         let top = top + LINE + 4.0;
         for i in 0..STEPS {
-            let [from, to] = [i, i + 1].map(|i| self.left + room * i as f64 / STEPS as f64);
+            let [from, to] = [i, i + 1].map(|i| self.left + space * i as f64 / STEPS as f64);
             let mut data = String::new();
             rectangle(&mut data, [from, to], [top, top + BAR]);
             svg.path(&format!("c c{i}"), &data, "");
         }
         for tick in &ticks.ticks {
             let Some(label) = &tick.label else { continue };
-            let x = self.left + room * scale.unit(tick.value);
+            let x = self.left + space * scale.unit(tick.value);
             let mut data = String::new();
             polyline(&mut data, &[(x, top + BAR), (x, top + BAR + 4.0)]);
             svg.path("a", &data, "");

@@ -27,16 +27,16 @@ fn advance(c: char) -> f64 {
     }
 }
 
-/// `text` cut to at most `room` wide, with an ellipsis where something is missing.
-pub fn shorten(text: &str, size: i64, room: f64) -> String {
-    if width(text, size) <= room {
+/// `text` cut to at most `space` wide, with an ellipsis where something is missing.
+pub fn shorten(text: &str, size: i64, space: f64) -> String {
+    if width(text, size) <= space {
         return text.into();
     }
-    let room = room - width("…", size);
+    let space = space - width("…", size);
     let mut used = 0.0;
     let fits = |c: &char| {
         used += advance(*c) * size as f64;
-        used <= room
+        used <= space
     };
     let mut cut: String = text.chars().take_while(fits).collect();
     cut.truncate(cut.trim_end().len());
@@ -44,12 +44,12 @@ pub fn shorten(text: &str, size: i64, room: f64) -> String {
     cut
 }
 
-/// `text` broken at spaces into the fewest lines of at most `room`, about equally long; a longer
+/// `text` broken at spaces into the fewest lines of at most `space`, about equally long; a longer
 /// word is shortened.
-pub fn wrap(text: &str, size: i64, room: f64) -> Vec<String> {
-    let lines = fill(text, size, room);
+pub fn wrap(text: &str, size: i64, space: f64) -> Vec<String> {
+    let lines = fill(text, size, space);
     (10..20)
-        .map(|twentieths| fill(text, size, room * f64::from(twentieths) / 20.0))
+        .map(|twentieths| fill(text, size, space * f64::from(twentieths) / 20.0))
         .find(|narrower| lines.len() > 1 && narrower.len() == lines.len() && !cut(narrower))
         .unwrap_or(lines)
 }
@@ -58,12 +58,12 @@ fn cut(lines: &[String]) -> bool {
     lines.iter().any(|line| line.contains('…'))
 }
 
-fn fill(text: &str, size: i64, room: f64) -> Vec<String> {
+fn fill(text: &str, size: i64, space: f64) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
-        let word = shorten(word, size, room);
+        let word = shorten(word, size, space);
         match lines.last_mut() {
-            Some(line) if width(line, size) + width(" ", size) + width(&word, size) <= room => {
+            Some(line) if width(line, size) + width(" ", size) + width(&word, size) <= space => {
                 line.push(' ');
                 line.push_str(&word);
             }
@@ -92,10 +92,10 @@ fn parts<'a>(text: &'a str, joints: &str) -> Vec<&'a str> {
     parts
 }
 
-/// `text` broken between its parts into the fewest lines of at most `room`; nothing is added or left
+/// `text` broken between its parts into the fewest lines of at most `space`; nothing is added or left
 /// out. None where a part is longer.
-pub fn broken(text: &str, size: i64, room: f64) -> Option<Vec<String>> {
-    let fits = |line: &str| width(line.trim_end(), size) <= room;
+pub fn broken(text: &str, size: i64, space: f64) -> Option<Vec<String>> {
+    let fits = |line: &str| width(line.trim_end(), size) <= space;
     let ways = JOINTS.iter().filter_map(|joints| {
         let mut lines: Vec<String> = Vec::new();
         for part in parts(text, joints) {
@@ -109,23 +109,23 @@ pub fn broken(text: &str, size: i64, room: f64) -> Option<Vec<String>> {
     ways.min_by_key(Vec::len)
 }
 
-/// A remark in at most `room`. Where it is too long, the words before its number go first, those
+/// A remark in at most `space`. Where it is too long, the words before its number go first, those
 /// behind it next: the number is what it is for.
-pub fn shorten_note(note: &str, size: i64, room: f64) -> String {
-    if width(note, size) <= room {
+pub fn shorten_note(note: &str, size: i64, space: f64) -> String {
+    if width(note, size) <= space {
         return note.into();
     }
     let mut words =
         note.split_whitespace().skip_while(|word| !word.contains(|c: char| c.is_ascii_digit()));
-    let Some(number) = words.next() else { return shorten(note, size, room) };
-    if width(number, size) > room {
+    let Some(number) = words.next() else { return shorten(note, size, space) };
+    if width(number, size) > space {
         let value = number.parse().map_or_else(|_| number.to_owned(), short);
-        return shorten(&value, size, room);
+        return shorten(&value, size, space);
     }
     let mut kept = number.to_owned();
     for word in words {
         let more = format!("{kept} {word}");
-        if width(&more, size) > room {
+        if width(&more, size) > space {
             break;
         }
         kept = more;
@@ -253,7 +253,7 @@ pub fn distinguish(
 ///
 /// With `z_i = y_i - gap * (lines before i)` the condition reads `z_i <= z_{i+1}`, so this is isotonic
 /// regression, solved exactly by pooling adjacent violators (Barlow et al., 1972). Where the labels need
-/// more than the room, they run over `high`; callers ask [`fits`] first.
+/// more than the space, they run over `high`; callers ask [`fits`] first.
 pub fn spread(wanted: &[i64], lines: &[usize], gap: i64, low: i64, high: i64) -> Vec<i64> {
     // Ties keep their order: the sort is stable.
     let mut order: Vec<usize> = (0..wanted.len()).collect();
@@ -286,7 +286,7 @@ pub fn spread(wanted: &[i64], lines: &[usize], gap: i64, low: i64, high: i64) ->
     places
 }
 
-/// Whether `n` lines of height `gap` have room in `low..=high`.
+/// Whether `n` lines of height `gap` have space in `low..=high`.
 pub fn fits(n: usize, gap: i64, low: i64, high: i64) -> bool {
     (n as i64 - 1) * gap <= high - low
 }

@@ -43,7 +43,7 @@ pub(super) struct Entry<'a> {
 pub(super) enum Key {
     /// Beside the ends of the curves.
     Ends,
-    /// In rows above the panel: there is no room beside it.
+    /// In rows above the panel: there is no space beside it.
     Rows,
     /// Nowhere: earlier panels name all of them.
     Elsewhere,
@@ -83,32 +83,32 @@ impl<'a> Entry<'a> {
         self.lines.len()
     }
 
-    /// How many lines of at most `room` it takes with its whole name; None where that does not fit.
-    pub(super) fn whole(&self, room: f64) -> Option<usize> {
-        self.lay(self.name, room, LINES).map(|lines| lines.len())
+    /// How many lines of at most `space` it takes with its whole name; None where that does not fit.
+    pub(super) fn whole(&self, space: f64) -> Option<usize> {
+        self.lay(self.name, space, LINES).map(|lines| lines.len())
     }
 
-    /// Whether it takes at most so many lines of so much `room` under this name.
-    pub(super) fn fits(&self, name: &str, room: f64, most: usize) -> bool {
-        self.lay(name, room, most).is_some_and(|lines| lines.len() <= most)
+    /// Whether it takes at most so many lines of so much `space` under this name.
+    pub(super) fn fits(&self, name: &str, space: f64, most: usize) -> bool {
+        self.lay(name, space, most).is_some_and(|lines| lines.len() <= most)
     }
 
     /// Writes the name as `text`, which [`fits`](Self::fits).
-    pub(super) fn write(&mut self, text: &str, room: f64, most: usize) {
-        self.lines = self.lay(text, room, most).unwrap_or_default();
+    pub(super) fn write(&mut self, text: &str, space: f64, most: usize) {
+        self.lines = self.lay(text, space, most).unwrap_or_default();
     }
 
-    /// The lines of a name with the note, each of which takes no more than `room`: the note follows the name
+    /// The lines of a name with the note, each of which takes no more than `space`: the note follows the name
     /// where it can and stands below it otherwise, and so does a range after the note. In a single line the
     /// note has half of it at most, and the range what is left.
-    fn lay(&self, name: &str, room: f64, most: usize) -> Option<Vec<Part>> {
+    fn lay(&self, name: &str, space: f64, most: usize) -> Option<Vec<Part>> {
         let (note, range) = self.note().split_once(" [").unwrap_or((self.note(), ""));
-        let note = shorten_note(note, FONT, if most > 1 { room } else { room / 2.0 });
-        let lines = broken(name, FONT, room)?;
+        let note = shorten_note(note, FONT, if most > 1 { space } else { space / 2.0 });
+        let lines = broken(name, FONT, space)?;
         let mut lines: Vec<Part> = lines.into_iter().map(|name| [name, String::new()]).collect();
         if let Some([last, beside]) = lines.last_mut().filter(|_| !note.is_empty()) {
             let after = format!(" {note}");
-            if width(last, FONT) + width(&after, FONT) <= room {
+            if width(last, FONT) + width(&after, FONT) <= space {
                 *beside = after;
             } else {
                 last.push(' ');
@@ -117,7 +117,7 @@ impl<'a> Entry<'a> {
         }
         if let Some(line) = lines.last_mut().filter(|_| !range.is_empty()) {
             let after = format!(" [{range}");
-            if width(&line.concat(), FONT) + width(&after, FONT) <= room {
+            if width(&line.concat(), FONT) + width(&after, FONT) <= space {
                 line[1] += &after;
             } else if most > 1 {
                 lines.push([String::new(), after.trim_start().to_owned()]);

@@ -244,11 +244,11 @@ impl Frame<'_> {
             labelled.push((rule, label));
             let label = shorten(label, FONT, self.right - self.left - 16.0);
             let size = width(&label, FONT);
-            let room = self.right - self.left - 16.0 - size;
+            let space = self.right - self.left - 16.0 - size;
             let mut best: Option<(u64, [f64; 4])> = None;
             for share in [0.0, 1.0, 0.5] {
                 for top in [rule - LINE, rule + 1.0] {
-                    let x = self.left + 8.0 + room * share;
+                    let x = self.left + 8.0 + space * share;
                     let area = [x, top, x + size, top + LINE];
                     let outside = top < self.top || top + LINE > self.bottom;
                     let taken = boxes.iter().any(|&other| {

@@ -53,12 +53,12 @@ const FRAME: [&str; 2] = ["#b1b8c0", "#4a525c"];
 pub(super) const WIDTH: f64 = 720.0;
 /// From the edge of the figure to what is drawn.
 pub(super) const PAD: f64 = 14.0;
-/// Font sizes in units of the view box: on a wide screen, on a narrow one. The layout leaves room
+/// Font sizes in units of the view box: on a wide screen, on a narrow one. The layout leaves space
 /// for the second, which is the larger: 23 units are 11.4 px when the figure is 358 px wide.
 pub(super) const TITLE: [i64; 2] = [20, 28];
 /// As [`TITLE`], for all other text.
 const TEXT: [i64; 2] = [14, 23];
-/// The font size for which room is reserved.
+/// The font size for which space is reserved.
 pub(super) const FONT: i64 = TEXT[1];
 /// The least distance of two baselines.
 pub(super) const LINE: f64 = 26.0;

@@ -10,7 +10,7 @@ pub mod surface;
 mod variations;
 
 use crate::claim::{Claim, Test, above};
-use crate::figure::{Effect, Figure, Judged, by};
+use crate::figure::{EffectSize, Figure, Judged, by};
 use crate::finding::Paper;
 use crate::grid::{Axis, Grid, Level, Set, level, model, number, rate, recipe, with};
 use crate::measure::Metric;
@@ -135,7 +135,7 @@ static SURFACE: Figure = Figure {
         axes: &[Axis::new("format", &[E8M7, E8M3])],
         ..Grid::NONE
     },
-    judged: Judged::Own { asks: surface::ASKS, effect: Effect::Unstated, find: surface::find },
+    judged: Judged::Own { asks: surface::ASKS, effect: EffectSize::Unstated, find: surface::find },
     views: &[],
 };
 
@@ -156,7 +156,11 @@ static MASKS: Figure = Figure {
     says: "Cutting bits shrinks every product by a nearly constant factor, which rounding to nearest or \
            stochastically does not; only part of the error is noise.",
     grid: Grid::NONE,
-    judged: Judged::Own { asks: products::ASKS, effect: Effect::Certain, find: products::masks },
+    judged: Judged::Own {
+        asks: products::ASKS,
+        effect: EffectSize::Certain,
+        find: products::masks,
+    },
     views: &[],
 };
 
@@ -326,7 +330,11 @@ static FORECAST: Figure = Figure {
     says: "Sharpness after a quarter of the steps foretells which runs will spike or fail in the rest. Runs \
            are those of BR-6 and BR-8.",
     grid: Grid { also: &[&BITS_GRID, &SPIKES_GRID], ..Grid::NONE },
-    judged: Judged::Own { asks: forecast::ASKS, effect: Effect::Unstated, find: forecast::find },
+    judged: Judged::Own {
+        asks: forecast::ASKS,
+        effect: EffectSize::Unstated,
+        find: forecast::find,
+    },
     views: &[],
 };
 

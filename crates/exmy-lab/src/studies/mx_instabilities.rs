@@ -19,7 +19,7 @@ mod strategies;
 mod survival;
 
 use crate::claim::{Claim, Test};
-use crate::figure::{Effect, Figure, Judged, by};
+use crate::figure::{EffectSize, Figure, Judged, by};
 use crate::finding::Paper;
 use crate::grid::{Axis, Grid, Level, Set, level, number};
 use crate::measure::{Metric, Pick};
@@ -346,7 +346,11 @@ static LAST_BIN: Figure = Figure {
         )],
         ..PROXIES
     },
-    judged: Judged::Own { asks: last_bin::ASKS, effect: Effect::Unstated, find: last_bin::find },
+    judged: Judged::Own {
+        asks: last_bin::ASKS,
+        effect: EffectSize::Unstated,
+        find: last_bin::find,
+    },
     views: &[],
 };
 
@@ -364,7 +368,7 @@ static ZETA: Figure = Figure {
         also: &[&BIASED, &JUDGED.mx, &SHORT.mx, &LONG.mx, &SEARCH_MX, &UNSCALED],
         ..Grid::NONE
     },
-    judged: Judged::Own { asks: bias::ASKS, effect: Effect::Unstated, find: bias::find },
+    judged: Judged::Own { asks: bias::ASKS, effect: EffectSize::Unstated, find: bias::find },
     views: &[],
 };
 
@@ -396,7 +400,7 @@ static INTERVENTIONS: Figure = Figure {
     },
     judged: Judged::Own {
         asks: interventions::ASKS,
-        effect: Effect::Incomparable("the paper has one run a change, which is no share"),
+        effect: EffectSize::Incomparable("the paper has one run a change, which is no share"),
         find: interventions::find,
     },
     views: &[],

@@ -18,7 +18,7 @@ pub mod rotations;
 pub mod weights;
 
 use crate::claim::{Claim, Test, Value};
-use crate::figure::{Effect, Figure, Judged};
+use crate::figure::{EffectSize, Figure, Judged};
 use crate::finding::Paper;
 use crate::grid::{After, Axis, Grid, Level, Set, level, number};
 use crate::measure::{Metric, Probed, at_the_end, of_inputs, of_parts};
@@ -173,7 +173,7 @@ static SENSITIVITY: Figure = Figure {
     grid: Grid { also: &[&SA_BRANCHES, &FROZEN], ..GLA_BRANCHES },
     judged: Judged::Own {
         asks: operators::ASKS,
-        effect: Effect::Incomparable("the unit of the paper's numbers could not be read"),
+        effect: EffectSize::Incomparable("the unit of the paper's numbers could not be read"),
         find: operators::find,
     },
     views: &[],
@@ -311,7 +311,7 @@ static PERSISTENCE: Figure = Figure {
     grid: Grid { axes: &[SETUPS], ..LONG },
     judged: Judged::Own {
         asks: hot_channels::ASKS,
-        effect: Effect::Unstated,
+        effect: EffectSize::Unstated,
         find: hot_channels::find,
     },
     views: &[],
@@ -438,7 +438,7 @@ static FLUSHED: Figure = Figure {
            operators that both recipes quantize and over the records of the run. That patched channels lose \
            nothing is not counted there: see the table.",
     grid: Grid { axes: &[Axis::new("recipe", &[NVFP4, CHON])], ..LONG },
-    judged: Judged::Own { asks: flushed::ASKS, effect: Effect::Unstated, find: flushed::find },
+    judged: Judged::Own { asks: flushed::ASKS, effect: EffectSize::Unstated, find: flushed::find },
     views: &[],
 };
 

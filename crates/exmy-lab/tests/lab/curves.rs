@@ -3,7 +3,7 @@
 use crate::grid::GRID;
 use exmy::error::Result;
 use exmy_lab::curves::{Curves, is_kept};
-use exmy_lab::finding::{Figure, Findings, Paper, Part, Table, Verdict};
+use exmy_lab::finding::{Experiment, Findings, Paper, Part, Table, Verdict};
 use exmy_lab::grid::{Axis, Grid, Set, level};
 use exmy_lab::outcome::{calm, judge};
 use exmy_lab::report;
@@ -34,7 +34,7 @@ enum Looks {
 
 struct Drawn(Looks);
 
-impl Figure for Drawn {
+impl Experiment for Drawn {
     fn id(&self) -> &'static str {
         "X-1"
     }

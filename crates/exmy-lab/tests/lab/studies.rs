@@ -3,7 +3,7 @@ mod mx_instabilities;
 mod nvfp4_outliers;
 
 use exmy_lab::figure::Judged;
-use exmy_lab::finding::Figure as _;
+use exmy_lab::finding::Experiment as _;
 use exmy_lab::finding::Findings;
 use exmy_lab::measure::Results;
 use exmy_lab::run_config::Setting;

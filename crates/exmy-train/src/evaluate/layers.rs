@@ -49,7 +49,7 @@ impl Squares {
 
 /// What rounding did to one operand of a linear operator.
 #[derive(Clone, Debug, Default)]
-pub struct Rounding {
+pub struct OperandError {
     squares: Squares,
     flushed: u64,
     count: u64,
@@ -57,7 +57,7 @@ pub struct Rounding {
     maxima: Vec<f64>,
 }
 
-impl Rounding {
+impl OperandError {
     fn see(&mut self, before: View<'_, f32>, after: View<'_, f32>) {
         for (x, q) in elements(before).zip(elements(after)) {
             self.squares.add(q, x);
@@ -99,16 +99,16 @@ impl Rounding {
 
 /// One linear operator.
 #[derive(Clone, Debug, Default)]
-pub struct Linear {
+pub struct OperatorError {
     /// Of its output.
     output: Squares,
     /// Its inputs.
-    pub input: Rounding,
+    pub input: OperandError,
     /// Its weights.
-    pub weight: Rounding,
+    pub weight: OperandError,
 }
 
-impl Linear {
+impl OperatorError {
     /// How far its output is from that of its unrounded operands, relative to that.
     pub fn error(&self) -> f64 {
         self.output.relative()
@@ -118,7 +118,7 @@ impl Linear {
 /// All linear operators of a model under one recipe, and the stream after each block.
 #[derive(Clone, Debug, Default)]
 pub struct Layers {
-    sites: BTreeMap<Site, Linear>,
+    sites: BTreeMap<Site, OperatorError>,
     drifts: Vec<Squares>,
     /// Of the window that is looked at: inputs (rows, columns, elements) and reference outputs of operators
     /// whose turn it is, and the stream after each block.
@@ -141,7 +141,7 @@ impl Layers {
     }
 
     /// The linear operators in the model's order: the head is the last.
-    pub fn linears(&self) -> impl Iterator<Item = (Site, &Linear)> {
+    pub fn linears(&self) -> impl Iterator<Item = (Site, &OperatorError)> {
         let blocks = self.sites.iter().filter(|(site, _)| site.layer.is_some());
         let head = self.sites.iter().filter(|(site, _)| site.layer.is_none());
         blocks.chain(head).map(|(site, linear)| (*site, linear))

@@ -56,7 +56,7 @@ pub struct Decoder<D: Device = Cpu> {
     /// Of [`Model::set_z_loss`].
     z_loss: D::Real,
     saved: Saved<D>,
-    work: Work<D>,
+    work: Scratch<D>,
 }
 
 /// Rotations of queries and keys, where a model has them.
@@ -100,7 +100,7 @@ empty!(Layer { norm1, attend, recur, norm2, mlp, inner });
 
 /// Memory whose contents no other part reads.
 #[derive(Debug)]
-struct Work<D: Device> {
+struct Scratch<D: Device> {
     /// For attention.
     scratch: Buffer<D>,
     /// Gradient of the residual stream.
@@ -120,7 +120,7 @@ struct Work<D: Device> {
     spare: Spare<D>,
 }
 
-empty!(Work { scratch, d_stream, d_norm, d_inner, d_outer, dense, low, d_scores, spare });
+empty!(Scratch { scratch, d_stream, d_norm, d_inner, d_outer, dense, low, d_scores, spare });
 
 impl<T: Real> Decoder<Cpu<T>> {
     /// A model of this shape on the CPU.
@@ -155,7 +155,7 @@ impl<D: Device> Decoder<D> {
             rope,
             z_loss: D::Real::ZERO,
             saved: Saved::default(),
-            work: Work::default(),
+            work: Scratch::default(),
             device,
         })
     }
@@ -234,7 +234,7 @@ impl<D: Device> Decoder<D> {
         let Self { device, saved, work, places, .. } = self;
         if saved.pass != pass {
             // Evaluations are of more sequences than steps; the memory of both is not needed at once.
-            (*saved, *work) = (Saved { pass, ..Saved::default() }, Work::default());
+            (*saved, *work) = (Saved { pass, ..Saved::default() }, Scratch::default());
         }
         let layers = if pass == Pass::Training { layers } else { 1 };
         saved.stream.resize_with(2 * layers + 1, Buffer::default);

@@ -46,7 +46,7 @@ pub struct Proxy<D: Device = Cpu> {
     teacher: Vec<Mlp>,
     teacher_params: Buffer<D>,
     saved: Saved<D>,
-    work: Work<D>,
+    work: Scratch<D>,
 }
 
 #[derive(Clone, Debug)]
@@ -71,7 +71,7 @@ empty!(Saved { pass, stream, norms, mlps, losses });
 
 /// Memory whose contents no other part reads.
 #[derive(Debug)]
-struct Work<D: Device> {
+struct Scratch<D: Device> {
     /// Numbers of the targets.
     len: usize,
     targets: Buffer<D>,
@@ -83,7 +83,7 @@ struct Work<D: Device> {
     spare: Spare<D>,
 }
 
-empty!(Work { len, targets, d_stream, d_y, d_x, d_after, d_before, spare });
+empty!(Scratch { len, targets, d_stream, d_y, d_x, d_after, d_before, spare });
 
 /// What the blocks of student and teacher have in common.
 fn mlp(
@@ -175,7 +175,7 @@ impl<D: Device> Proxy<D> {
             config,
             layout,
             saved: Saved::default(),
-            work: Work::default(),
+            work: Scratch::default(),
             device,
         })
     }
@@ -234,7 +234,7 @@ impl<D: Device> Proxy<D> {
         let Self { device, saved, work, blocks, .. } = self;
         if saved.pass != pass {
             // Evaluations are of more rows than steps; the memory of both is not needed at once.
-            (*saved, *work) = (Saved { pass, ..Saved::default() }, Work::default());
+            (*saved, *work) = (Saved { pass, ..Saved::default() }, Scratch::default());
         }
         let layers = if pass == Pass::Training { blocks.len() } else { 1 };
         saved.stream.resize_with(layers + 1, Buffer::default);
@@ -303,7 +303,7 @@ impl<D: Device> Proxy<D> {
         let n = rows * d;
         let Self { device, config, saved, work, blocks, .. } = self;
         let cx = &mut Context { device: &*device, products, params: params.into() };
-        let Work { targets, d_stream, d_y, d_x, d_after, d_before, spare, .. } = work;
+        let Scratch { targets, d_stream, d_y, d_x, d_after, d_before, spare, .. } = work;
         let (mut d_stream, mut d_y) = (d_stream.first_mut(n), d_y.first_mut(n));
         let mut d_x = d_x.first_mut(n);
         let output = saved.stream[blocks.len()].first(n);

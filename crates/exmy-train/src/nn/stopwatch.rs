@@ -21,7 +21,7 @@ pub enum Part {
     /// Layer and root-mean-square norms.
     Norm(Way),
     /// A product of a linear operator, or of a group by its first operator.
-    Linear(Operator, Product, Work),
+    Linear(Operator, Product, Stage),
     /// Rotary positions.
     Rope(Way),
     /// Softmax attention.
@@ -49,7 +49,7 @@ pub enum Way {
 
 /// The stages of a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Work {
+pub enum Stage {
     /// Rounding the operands, and bringing them into the order in which they are multiplied.
     Quantize,
     /// Multiplying.
@@ -90,9 +90,9 @@ impl Part {
             },
             Self::Linear(_, product, work) => {
                 let work = match work {
-                    Work::Quantize => "quantize",
-                    Work::Multiply => "multiply",
-                    Work::Store => "store",
+                    Stage::Quantize => "quantize",
+                    Stage::Multiply => "multiply",
+                    Stage::Store => "store",
                 };
                 format!("{product} {work}")
             }

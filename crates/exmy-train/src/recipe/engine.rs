@@ -33,17 +33,17 @@
 mod image;
 mod images;
 mod joined;
-mod kept;
 mod observer;
 mod output;
 mod patch;
 mod phase;
 mod side;
+mod weight_cache;
 
 pub use images::Images;
-pub use kept::Kept;
 pub use observer::{Observer, Rounded};
 pub use phase::Phase;
+pub use weight_cache::WeightCache;
 
 use super::device::{Quantize, Source};
 use super::fast::{self, Store};
@@ -54,7 +54,7 @@ use crate::nn::Cpu;
 use crate::nn::device::{Buffer, Matrix, MatrixMut, SliceMut};
 use crate::nn::linear::{Group, Products};
 use crate::nn::site::{Operand, Operator, Place, Product, Site, Vector};
-use crate::nn::stopwatch::{Part, Work, lap};
+use crate::nn::stopwatch::{Part, Stage, lap};
 use exmy::gemm::Sum;
 use exmy::gemm::f32::Output;
 use exmy::quantizer::{Axis, Quantizer};
@@ -187,11 +187,11 @@ impl<'a, D: Quantize> Engine<'a, D> {
             [self.images.left, self.images.right] = buffers;
             return to.is_some();
         }
-        let quantize = lap(Part::Linear(operator, product, Work::Quantize));
+        let quantize = lap(Part::Linear(operator, product, Stage::Quantize));
         let a = self.image(device, layer, members, left, a);
         let mut kept = std::mem::take(&mut self.images.kept);
         let elements = right.tensor.rows() * right.tensor.cols();
-        if stays && kept.image((site, 0)).is_none() && kept.has_room(elements) {
+        if stays && kept.image((site, 0)).is_none() && kept.fits(elements) {
             let mut own = Buffer::default();
             let image = self.image(device, layer, members, right, &mut own);
             let size = [image.rows(), image.cols()];
@@ -214,7 +214,7 @@ impl<'a, D: Quantize> Engine<'a, D> {
             let sides = [&sides[0][..], &sides[1][..]];
             fast::product(device, (operator, product), cores, sides, how, out, (mode, to));
         } else {
-            let _multiplying = lap(Part::Linear(operator, product, Work::Multiply));
+            let _multiplying = lap(Part::Linear(operator, product, Stage::Multiply));
             match steps {
                 None => device.matmul(product, a, b, out, mode),
                 Some(sum) => self.sum(device, (layer, operator), sum, [a, b], product, out, mode),

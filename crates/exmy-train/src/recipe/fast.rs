@@ -8,8 +8,8 @@
 
 use crate::nn::device::MatrixMut;
 use crate::nn::site::{Operator, Product, Site};
-use crate::nn::stopwatch::{Part, Work, lap};
-use crate::recipe::Kept;
+use crate::nn::stopwatch::{Part, Stage, lap};
+use crate::recipe::WeightCache;
 use crate::recipe::device::{Quantize, Source};
 use crate::recipe::sums::TensorCores;
 use exmy::format::Format;
@@ -26,7 +26,7 @@ pub(super) fn product<D: Quantize>(
     (operator, product): (Operator, Product),
     cores: Option<TensorCores>,
     [left, right]: [&[Source<'_, D>]; 2],
-    (packed, mut kept): (&mut D::Packed, Option<(&mut Kept<D>, Site)>),
+    (packed, mut kept): (&mut D::Packed, Option<(&mut WeightCache<D>, Site)>),
     mut out: MatrixMut<'_, D>,
     (mode, to): Store,
 ) {
@@ -42,17 +42,17 @@ pub(super) fn product<D: Quantize>(
                 let elements = right.iter().map(|one| one.matrix.rows() * one.matrix.cols()).sum();
                 kept.packed((*site, member), elements)
             });
-            let packing = time(Work::Quantize);
+            let packing = time(Stage::Quantize);
             let Some((own, is_new)) = own else {
                 device.pack(packed, cores, product, left, right);
                 drop(packing);
-                let _multiplying = time(Work::Multiply);
+                let _multiplying = time(Stage::Multiply);
                 return device.multiply(packed, out, how.0, how.1);
             };
             device.exchange_left(own, packed);
             device.pack(own, cores, product, left, if is_new { right } else { &[] });
             drop(packing);
-            let _multiplying = time(Work::Multiply);
+            let _multiplying = time(Stage::Multiply);
             device.multiply(own, out, how.0, how.1);
             device.exchange_left(own, packed);
         };

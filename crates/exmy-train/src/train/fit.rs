@@ -4,12 +4,12 @@
 //! is, or the process may run out of addresses, where an allocation ends it without a word of its own. What
 //! may be had by swapping is a warning.
 //!
-//! What a run needs is counted on paper ([`Paper`]), which no run stays below and none exceeds twice, but for
+//! What a run needs is counted ([`MemoryNeed`]), which no run stays below and none exceeds twice, but for
 //! what a process has beside its numbers. Advice is given only where what it leads to is not refused in turn.
 
 use crate::train::config::{Config, EVALUATED_ROWS, Record, Train};
 use crate::train::memory::{available, had, is_limited, size};
-use crate::train::profile::Paper;
+use crate::train::profile::MemoryNeed;
 use exmy::error::Error;
 
 /// Bytes of text, lines and tables that a run has next to its numbers. Nano, with steps of one sequence,
@@ -24,14 +24,14 @@ pub fn most(total: u64) -> u64 {
 
 /// Why a run is not to be begun, if it is not.
 pub fn refusal(config: &Config) -> Option<Error> {
-    let paper = Paper::of_run(config);
+    let paper = MemoryNeed::of_run(config);
     let left = is_limited().then(|| had(most(paper.total())));
     refused(&paper, config, available(), left)
 }
 
 /// Why a run cannot be begun even where that is wanted: there are fewer addresses than no run stays below.
 pub fn impossible(config: &Config) -> Option<Error> {
-    let least = Paper::of_run(config).total();
+    let least = MemoryNeed::of_run(config).total();
     let left = Some(least).filter(|_| is_limited()).map(had).filter(|&left| left < least)?;
     let (least, left) = (size(least), size(left));
     let what =
@@ -41,7 +41,7 @@ pub fn impossible(config: &Config) -> Option<Error> {
 
 /// Why a run is not begun with `available` bytes of memory and `left` bytes of addresses.
 pub fn refused(
-    paper: &Paper,
+    paper: &MemoryNeed,
     config: &Config,
     available: Option<u64>,
     left: Option<u64>,
@@ -64,11 +64,11 @@ pub fn refused(
 /// The warning before a run that needs more than `available` bytes: the numbers, and what would
 /// make it fit.
 pub fn shortage(config: &Config, available: u64) -> Option<Error> {
-    let paper = Paper::of_run(config);
+    let paper = MemoryNeed::of_run(config);
     if paper.total() <= available {
         return None;
     }
-    let Paper { weights, gradients, moments, activations, evaluation } = paper;
+    let MemoryNeed { weights, gradients, moments, activations, evaluation } = paper;
     let (step, which) = match activations >= evaluation {
         true => (activations, "activations of a step"),
         false => (evaluation, "an evaluation"),
@@ -89,7 +89,7 @@ pub fn shortage(config: &Config, available: u64) -> Option<Error> {
 /// The least change after which a run needs at most so many bytes; as many parts of the batch at least as
 /// twice those it has, where it did not fit although it should.
 pub fn smaller(config: &Config, available: u64) -> String {
-    let paper = Paper::of_run(config);
+    let paper = MemoryNeed::of_run(config);
     if paper.total() > available {
         return advice(config, &paper, available, |total| total);
     }
@@ -102,7 +102,7 @@ pub fn smaller(config: &Config, available: u64) -> String {
 }
 
 /// The least change that makes a run fit into a limit, where it takes what `need` says of its bytes on paper.
-fn advice(config: &Config, paper: &Paper, limit: u64, need: fn(u64) -> u64) -> String {
+fn advice(config: &Config, paper: &MemoryNeed, limit: u64, need: fn(u64) -> u64) -> String {
     let Config { train, record, .. } = config;
     let fits = |part: u64| need(paper.kept() + part) <= limit;
     if !fits(0) {
@@ -120,7 +120,7 @@ fn advice(config: &Config, paper: &Paper, limit: u64, need: fn(u64) -> u64) -> S
         for eval_windows in windows {
             let record = Record { eval_windows, ..record.clone() };
             changed = Config { record, ..changed };
-            if fits(Paper::of_run(&changed).evaluation) {
+            if fits(MemoryNeed::of_run(&changed).evaluation) {
                 break;
             }
         }
@@ -129,13 +129,13 @@ fn advice(config: &Config, paper: &Paper, limit: u64, need: fn(u64) -> u64) -> S
     if !fits(paper.activations) {
         for accumulate in parts {
             changed.train = Train { accumulate, ..train.clone() };
-            if fits(Paper::of_run(&changed).activations) {
+            if fits(MemoryNeed::of_run(&changed).activations) {
                 break;
             }
         }
         settings.push(format!("--set train.accumulate={}", changed.train.accumulate));
     }
-    let (settings, needed) = (settings.join(" "), need(Paper::of_run(&changed).total()));
+    let (settings, needed) = (settings.join(" "), need(MemoryNeed::of_run(&changed).total()));
     match needed <= limit {
         true => format!("{settings} needs {}", size(needed)),
         false => {

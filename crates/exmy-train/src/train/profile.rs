@@ -1,7 +1,7 @@
 //! The table of where the time of training steps goes, and of the memory a run takes.
 //!
 //! Times are those of the [`stopwatch`](crate::nn::stopwatch); what no part claims is the row
-//! `other`. [`Paper`] counts the memory that training needs whatever it is written in: weights,
+//! `other`. [`MemoryNeed`] counts the memory that training needs whatever it is written in: weights,
 //! gradients, the optimizer's moments, and the activations that the backward pass reads. It also has the
 //! most that the process held beyond what it held before the first model was made, as Linux says it
 //! (`VmHWM`, which is set back before each run, less `VmRSS`). Memory of an earlier run that the
@@ -19,7 +19,7 @@ use crate::train::config::{Config, EVALUATED_ROWS, EVALUATED_WINDOWS};
 
 /// What some steps took.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Profile {
+pub struct StepProfile {
     /// Steps that were measured.
     pub steps: u64,
     /// Their time.
@@ -30,14 +30,14 @@ pub struct Profile {
     /// model, where the system says it.
     pub held: Option<u64>,
     /// What training needs on paper.
-    pub paper: Paper,
+    pub paper: MemoryNeed,
 }
 
-impl Profile {
+impl StepProfile {
     /// Measures `steps` calls of `step` of training a model with `batch` sequences in memory. The
     /// memory is known if it was [begun](begin) to be measured before the model was made.
     pub fn of(model: &model::Config, batch: usize, steps: u64, mut step: impl FnMut()) -> Self {
-        let paper = Paper::of(model, batch, 0);
+        let paper = MemoryNeed::of(model, batch, 0);
         Self { steps, ..Self::measure(paper, || (0..steps).for_each(|_| step())).1 }
     }
 
@@ -45,10 +45,10 @@ impl Profile {
     /// are forward passes like those of the steps, and what it writes is `other`.
     pub fn of_run<R>(config: &Config, run: impl FnOnce() -> R) -> (R, Self) {
         begin();
-        Self::measure(Paper::of_run(config), run)
+        Self::measure(MemoryNeed::of_run(config), run)
     }
 
-    fn measure<R>(paper: Paper, run: impl FnOnce() -> R) -> (R, Self) {
+    fn measure<R>(paper: MemoryNeed, run: impl FnOnce() -> R) -> (R, Self) {
         let start = Instant::now();
         let (result, laps) = measure(run);
         let time = start.elapsed();
@@ -75,7 +75,7 @@ impl Profile {
 /// Probabilities are not among them, as they can be formed again from q and k, nor are gradients of
 /// activations. An evaluation has the activations of one block, of more sequences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Paper {
+pub struct MemoryNeed {
     /// Of the model, and of the proxy's teacher.
     pub weights: u64,
     /// Of the weights that are trained.
@@ -88,7 +88,7 @@ pub struct Paper {
     pub evaluation: u64,
 }
 
-impl Paper {
+impl MemoryNeed {
     /// Of a model in training by AdamW with `batch` sequences in memory and evaluations of `evaluated`.
     pub fn of(model: &model::Config, batch: usize, evaluated: usize) -> Self {
         let (blocks, rest): (Vec<usize>, usize) = match model {
@@ -199,7 +199,7 @@ fn mebibytes(bytes: u64) -> f64 {
     bytes as f64 / f64::from(1 << 20)
 }
 
-impl fmt::Display for Profile {
+impl fmt::Display for StepProfile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let steps = self.steps.max(1) as f64;
         let total = self.time.as_secs_f64();
@@ -223,7 +223,7 @@ impl fmt::Display for Profile {
         let sums = self.laps.iter().filter(|laps| matches!(laps.part, Part::Linear(..)));
         let linear: f64 = sums.map(|laps| laps.time.as_secs_f64()).sum();
         row(f, "of it, linear", "", 1.0, linear)?;
-        let Paper { weights, gradients, moments, activations, evaluation } = self.paper;
+        let MemoryNeed { weights, gradients, moments, activations, evaluation } = self.paper;
         writeln!(f, "{:<39} {:>8}", "memory", "MiB")?;
         for (name, detail, bytes) in [
             ("weights", "", weights),

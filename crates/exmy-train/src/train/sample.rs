@@ -10,7 +10,7 @@
 use crate::nn::decoder::{Cache, Config, Decoder};
 use crate::nn::device::{Buffer, Cpu};
 use crate::recipe::device::Quantize;
-use crate::recipe::{Engine, Images, Kept, Phase, Plan};
+use crate::recipe::{Engine, Images, Phase, Plan, WeightCache};
 use crate::train::config;
 use crate::train::run::Folder;
 use crate::train::{checkpoint, memory};
@@ -85,7 +85,7 @@ impl<D: Quantize> Sampler<D> {
         let step = Phase::Sample(0).step();
         let cache = decoder.cache().filter(|_| plan.is_by_token(step));
         let mut images = Images::default();
-        images.kept = Kept::new(memory::available().map_or(0, |bytes| bytes as usize / 8));
+        images.kept = WeightCache::new(memory::available().map_or(0, |bytes| bytes as usize / 8));
         let cache = cache.map(|cache| (cache, Vec::new()));
         Ok(Self { device, config, decoder, params, plan, images, options, cache })
     }
@@ -94,7 +94,7 @@ impl<D: Quantize> Sampler<D> {
     #[must_use]
     pub fn forgetful(mut self) -> Self {
         self.cache = None;
-        self.images.kept = Kept::default();
+        self.images.kept = WeightCache::default();
         self
     }
 

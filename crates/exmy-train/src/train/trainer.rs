@@ -18,7 +18,7 @@ use crate::train::data::{Batches, Dataset, Tokens, windows};
 use crate::train::memory;
 use crate::train::optimizer::{Update, clip_scale};
 use crate::train::probe::Ending;
-use crate::train::profile::Paper;
+use crate::train::profile::MemoryNeed;
 use exmy::error::{Error, Result};
 use exmy::random::Stream;
 use std::borrow::Cow;
@@ -119,7 +119,7 @@ impl<'a, D: Quantize> Trainer<'a, D> {
     /// If the configuration is impossible or does not fit the data.
     pub fn on(device: D, config: &'a Config, data: &'a Dataset) -> Result<Self> {
         check(config, data)?;
-        let kept = Paper::of_run(config).kept() / 4;
+        let kept = MemoryNeed::of_run(config).kept() / 4;
         memory::ensure(kept as usize, "weights, gradients and moments")?;
         let model = config.model.build(&device, config.seed);
         let mut model = model.map_err(|error| Error::new(error.to_string()))?;

@@ -165,14 +165,14 @@ fn generate(arguments: &Arguments, recipe: &Recipe) -> Result<u8> {
         return Err(Error::new(what).hint(format!("from 1 to {longest}, the model's {why}")));
     }
     let ends = if arguments.endless { Vec::new() } else { model.ends()? };
-    let room = prompt.len().saturating_add(arguments.tokens).min(longest);
-    let config = shape(model.config(), room);
+    let capacity = prompt.len().saturating_add(arguments.tokens).min(longest);
+    let config = shape(model.config(), capacity);
     let params = model.weights(|_| {})?;
     drop(reading);
     if !quiet {
-        let (cache, weights) = (cache_bytes(&config, room), 4 * params.len() as u64);
+        let (cache, weights) = (cache_bytes(&config, capacity), 4 * params.len() as u64);
         let size = memory::size;
-        say!("memory   weights {}, cache of {room} tokens {}", size(weights), size(cache));
+        say!("memory   weights {}, cache of {capacity} tokens {}", size(weights), size(cache));
     }
     let options = Options {
         temperature: arguments.temperature,
@@ -182,9 +182,9 @@ fn generate(arguments: &Arguments, recipe: &Recipe) -> Result<u8> {
     let preparing = Phase::begin("preparing the device", quiet);
     let cuda = place.ready_for(&config, std::slice::from_ref(recipe))?;
     drop(preparing);
-    let needs = 4 * params.len() as u64 + cache_bytes(&config, room);
+    let needs = 4 * params.len() as u64 + cache_bytes(&config, capacity);
     let spare = spare(place.available()?, needs);
-    let text = Text { arguments, recipe, tokenizer: &tokenizer, prompt, ends, room };
+    let text = Text { arguments, recipe, tokenizer: &tokenizer, prompt, ends, capacity };
     match cuda {
         None => {
             text.write(Generator::new(Cpu::new(), config, params, recipe, options)?.keeping(spare))
@@ -204,12 +204,12 @@ struct Text<'a> {
     /// Tokens that end it.
     ends: Vec<u32>,
     /// Tokens that prompt and text have at most.
-    room: usize,
+    capacity: usize,
 }
 
 impl Text<'_> {
     fn write<D: Quantize>(self, mut generator: Generator<D>) -> Result<u8> {
-        let Self { arguments, recipe, tokenizer, prompt, ends, room } = self;
+        let Self { arguments, recipe, tokenizer, prompt, ends, capacity } = self;
         let quiet = arguments.work.quiet;
         let mut screen = (!arguments.json).then(Screen::new);
         let mut show =
@@ -231,7 +231,7 @@ impl Text<'_> {
                 break End::Tokens;
             }
             let new = &written.tokens[generator.tokens()..];
-            if new.len() > room - generator.tokens() {
+            if new.len() > capacity - generator.tokens() {
                 break End::Context;
             }
             let token = generator.next_token(new)?;

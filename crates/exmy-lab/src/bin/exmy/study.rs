@@ -12,7 +12,7 @@ use exmy::shown::printable_path;
 use exmy_lab::amounts::{duration, operations};
 use exmy_lab::curves::Curves;
 use exmy_lab::estimate::{Cost, Estimate};
-use exmy_lab::finding::Figure;
+use exmy_lab::finding::Experiment;
 use exmy_lab::report::{self, Shown};
 use exmy_lab::run_config::{RunConfig, Setting};
 use exmy_lab::runner::{self, Progress, Run, Shard, Train, share};
@@ -85,7 +85,7 @@ fn help() -> String {
 }
 
 /// The figures of a study that are wanted.
-fn chosen(paper: &Paper, ids: &[String]) -> Result<Vec<&'static dyn Figure>> {
+fn chosen(paper: &Paper, ids: &[String]) -> Result<Vec<&'static dyn Experiment>> {
     if ids.is_empty() {
         return Ok(paper.figures.to_vec());
     }
@@ -95,14 +95,14 @@ fn chosen(paper: &Paper, ids: &[String]) -> Result<Vec<&'static dyn Figure>> {
     }
     let all: Vec<&str> = paper.figures.iter().map(|figure| figure.id()).collect();
     let find = |id: &String| {
-        let is_it = |figure: &&&dyn Figure| figure.id().eq_ignore_ascii_case(id.trim());
+        let is_it = |figure: &&&dyn Experiment| figure.id().eq_ignore_ascii_case(id.trim());
         let found = paper.figures.iter().find(is_it);
         found.copied().ok_or_else(|| {
             Error::new(format!("{} has no figure {id:?}", paper.name))
                 .hint(format!("there are {}", all.join(", ")))
         })
     };
-    let mut figures: Vec<&'static dyn Figure> = Vec::new();
+    let mut figures: Vec<&'static dyn Experiment> = Vec::new();
     for figure in ids.iter().map(find).collect::<Result<Vec<_>>>()? {
         // What is named twice is drawn once.
         if !figures.iter().any(|known| known.id() == figure.id()) {
@@ -120,7 +120,7 @@ fn chosen_of(
     paper: &Paper,
     curves: &Curves,
     arguments: &Arguments,
-) -> Result<Vec<&'static dyn Figure>> {
+) -> Result<Vec<&'static dyn Experiment>> {
     let (file, has) = (printable_path(curves.path()), curves.figures().join(", "));
     if let Some(asked) = &arguments.scale
         && asked.parse::<Scale>()? != curves.scale()
@@ -130,7 +130,7 @@ fn chosen_of(
     }
     let wanted = if arguments.figure.is_empty() { curves.figures() } else { &arguments.figure };
     let figures = chosen(paper, wanted)?;
-    let lacks = |figure: &&&dyn Figure| !curves.figures().iter().any(|id| id == figure.id());
+    let lacks = |figure: &&&dyn Experiment| !curves.figures().iter().any(|id| id == figure.id());
     match figures.iter().find(lacks) {
         Some(figure) => Err(Error::new(format!("{file} has no curves for {}", figure.id()))
             .hint(format!("it has {has}"))),
@@ -161,7 +161,7 @@ fn of_a_study(arguments: &Arguments) -> Option<&'static str> {
 /// `smoke`.
 fn tell_replaced(
     standing: &Shown,
-    figures: &[&dyn Figure],
+    figures: &[&dyn Experiment],
     scale: Scale,
     folder: &Path,
 ) -> Result<()> {
@@ -371,7 +371,7 @@ fn time(estimate: &mut Estimate<'_>, runs: &[RunConfig], quiet: bool) -> Result<
 
 /// What a plan costs, figure by figure and together.
 fn plan(
-    figures: &[&'static dyn Figure],
+    figures: &[&'static dyn Experiment],
     setting: &Setting,
     estimate: &mut Estimate<'_>,
     runs: &[RunConfig],
@@ -406,7 +406,7 @@ impl<'a> Drawn<'a> {
     }
 
     /// Shows the figure that is read next, if that is still wanted.
-    fn figure(&self, figure: &dyn Figure) -> bool {
+    fn figure(&self, figure: &dyn Experiment) -> bool {
         // The first one has none before it.
         if !self.bar.message().is_empty() {
             self.bar.inc(1);

@@ -20,7 +20,7 @@ use exmy_train::train::checkpoint;
 use exmy_train::train::config::{Config, read_table};
 use exmy_train::train::data::{Dataset, Source};
 use exmy_train::train::preset::{PRESETS, preset};
-use exmy_train::train::profile::Profile;
+use exmy_train::train::profile::StepProfile;
 use exmy_train::train::run::{self, Folder, Outcome, intact};
 use exmy_train::train::start;
 use exmy_train::train::trainer::check;
@@ -482,7 +482,7 @@ impl Progress for Shown<'_> {
             if !matches!(self.place, Place::Cpu) {
                 exmy_cuda::times::begin();
             }
-            let (outcome, profile) = Profile::of_run(config, || train(&mut watcher));
+            let (outcome, profile) = StepProfile::of_run(config, || train(&mut watcher));
             (outcome?, Some(profile))
         } else {
             (train(&mut watcher)?, None)

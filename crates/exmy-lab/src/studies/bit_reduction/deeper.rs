@@ -3,7 +3,7 @@
 //!
 //! Truncation makes every operand smaller. Three roundings have its noise and next to no bias. One is to
 //! nearest. One truncates, and divides products by what they shrink by (BR-4). One truncates to E8M3 and sets
-//! the next bit, which is the middle of what the number may have been. All arms have the sums of Hopper's
+//! the next bit, which is the middle of what the number may have been. All recipes have the sums of Hopper's
 //! tensor cores.
 
 use super::*;
@@ -147,7 +147,7 @@ pub(super) static FASTER: Figure = Figure {
     id: "BR-16",
     title: "twelve layers at ten times the learning rate",
     source: "v1 Fig. 8, v2 Fig. 9: Llama 120M in E8M5 and E8M7 at 1x and 10x",
-    says: "BR-15's model at a rate of 1e-2. Three seeds cannot show that one arm fails more often than \
+    says: "BR-15's model at a rate of 1e-2. Three seeds cannot show that one recipe fails more often than \
            another, so nothing is judged.",
     grid: Grid {
         rate: [1e-2; 3],
@@ -207,7 +207,7 @@ fn judge(results: &Results<'_>) -> Result<TestResult> {
         let losses = cost(results, "E8M3", other)?;
         let what = format!("share of E8M3's cost that is gone, {other}");
         Ok(match costs(&losses) {
-            true => TestResult::above(&what, &shares(&losses), ASKS.conditions[0].bound(), ""),
+            true => TestResult::above(&what, &shares(&losses), ASKS.requirements[0].bound(), ""),
             false => TestResult {
                 known: false,
                 ..TestResult::either(false, format!("{what}: none, as there is no cost"))

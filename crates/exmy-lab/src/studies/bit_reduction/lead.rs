@@ -8,7 +8,7 @@
 //! reference, so what counts is one value a seed.
 
 use crate::claim::TestResult;
-use crate::criterion::{By, Condition, Criterion, Is, Opposite, ask};
+use crate::criterion::{By, Criterion, Is, Opposite, Requirement, ask};
 use crate::grid::GridPoint;
 use crate::measure::Results;
 use crate::run_config::RunConfig;
@@ -23,7 +23,7 @@ const SCATTERS: f64 = 3.0;
 const ROW: usize = 2;
 
 /// Steps and values.
-pub type Curve = Vec<(f64, f64)>;
+pub type Points = Vec<(f64, f64)>;
 
 /// The value at a step, if the curve goes that far.
 fn at(curve: &[(f64, f64)], step: f64) -> Option<f64> {
@@ -31,7 +31,7 @@ fn at(curve: &[(f64, f64)], step: f64) -> Option<f64> {
 }
 
 /// The mean loss of the steps nearer to each measurement than `reach`, up to where a run ends.
-pub fn around(losses: &[(f64, f64)], steps: &[f64], reach: f64) -> Curve {
+pub fn around(losses: &[(f64, f64)], steps: &[f64], reach: f64) -> Points {
     let end = losses.iter().position(|point| !point.1.is_finite()).unwrap_or(losses.len());
     let last = losses[..end].last().map_or(f64::NEG_INFINITY, |point| point.0);
     let near = |step: f64| -> Vec<f64> {
@@ -43,7 +43,7 @@ pub fn around(losses: &[(f64, f64)], steps: &[f64], reach: f64) -> Curve {
 }
 
 /// The standard deviation between curves at one step, over all steps that all of them have.
-pub fn scatter(curves: &[Curve]) -> Option<f64> {
+pub fn scatter(curves: &[Points]) -> Option<f64> {
     let steps = curves.first()?.iter().map(|point| point.0);
     let variances = steps.filter_map(|step| {
         let values: Vec<f64> = curves.iter().filter_map(|curve| at(curve, step)).collect();
@@ -55,7 +55,7 @@ pub fn scatter(curves: &[Curve]) -> Option<f64> {
 /// The first step of `ROW` in a row at which a curve lies above its reference by more than `limit`.
 ///
 /// A loss that is no longer there is above any: runs end where it is no finite number.
-pub fn risen(curve: &Curve, reference: &Curve, limit: f64, gone: bool) -> Option<f64> {
+pub fn risen(curve: &Points, reference: &Points, limit: f64, gone: bool) -> Option<f64> {
     let above = |step: f64| match (at(curve, step), at(reference, step)) {
         (Some(value), Some(reference)) => value - reference > limit,
         (None, Some(_)) => gone,
@@ -88,8 +88,8 @@ impl Risen {
 /// What the rule looks at in one run: the logarithm of sharpness and the loss around each measurement.
 #[derive(Clone, Debug)]
 struct Curves {
-    sharpness: Curve,
-    loss: Curve,
+    sharpness: Points,
+    loss: Points,
 }
 
 /// The curves of runs, at the measurements of the first of the reference.
@@ -114,8 +114,8 @@ fn curves(
 
 /// Compares curves, seed by seed, with those of the reference; nothing where that has no scatter.
 fn compare_curves(reference: &[Curves], runs: &[Curves]) -> Vec<Risen> {
-    let limit = |part: fn(&Curves) -> &Curve| {
-        let own: Vec<Curve> = reference.iter().map(|one| part(one).clone()).collect();
+    let limit = |part: fn(&Curves) -> &Points| {
+        let own: Vec<Points> = reference.iter().map(|one| part(one).clone()).collect();
         scatter(&own).map(|scatter| SCATTERS * scatter)
     };
     let (Some(sharpness), Some(loss)) = (limit(|one| &one.sharpness), limit(|one| &one.loss))
@@ -175,7 +175,7 @@ pub fn count(runs: &[Vec<Risen>]) -> (bool, String) {
     (found.is_some_and(|found| found.low > FIRST.bound()), text)
 }
 
-const FIRST: Condition = ask(
+const FIRST: Requirement = ask(
     "how much more often sharpness rises before the loss than after it, in runs whose loss rises,",
     Is::Over(0.0),
     By::Interval,

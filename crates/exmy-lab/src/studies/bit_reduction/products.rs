@@ -1,6 +1,6 @@
 //! The formats as bits, and what cutting bits does to a product.
 
-use crate::criterion::{By, Condition, Criterion, Is, Opposite, ask};
+use crate::criterion::{By, Criterion, Is, Opposite, Requirement, ask};
 use crate::finding::{Findings, Part, Table, Verdict};
 use crate::measure::Results;
 use crate::plot::{self, Axis, Panel, Series};
@@ -97,7 +97,7 @@ pub fn gain(bits: u32, rounding: &str, pairs: usize) -> Result<(f64, f64)> {
 }
 
 /// Of a million products.
-const DEVIATION: Condition = ask(
+const DEVIATION: Requirement = ask(
     "the relative deviation of gain and noise of products of normal numbers from their expectations",
     Is::Under(0.01),
     By::Value,

@@ -1,6 +1,6 @@
 //! The loss about the weights of runs that keep checkpoints.
 
-use crate::criterion::{By, Condition, Criterion, Is, Opposite, ask};
+use crate::criterion::{By, Criterion, Is, Opposite, Requirement, ask};
 use crate::finding::{Findings, Part, Table, Verdict};
 use crate::landscape::{self, Grid};
 use crate::measure::Results;
@@ -50,7 +50,7 @@ pub fn judge(surfaces: &[(String, Grid)]) -> Verdict {
 }
 
 /// What no smooth surface has.
-const MANY: Condition = ask("that number", Is::Over(3.0), By::Value);
+const MANY: Requirement = ask("that number", Is::Over(3.0), By::Value);
 
 pub(crate) const ASKS: Criterion = Criterion::new(
     &[

@@ -55,7 +55,7 @@ fn ends(values: &[(f64, f64)]) -> (f64, f64) {
 
 /// What one run shows.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Seen {
+pub struct Drift {
     /// Whether rho of equal weights rises and cosine falls, by Mann and Kendall's test.
     pub drifts: bool,
     /// Whether they do the opposite.
@@ -65,7 +65,7 @@ pub struct Seen {
     pub diverged: Option<u64>,
 }
 
-impl Seen {
+impl Drift {
     /// Whether the bias was large before the run diverged.
     fn precedes(&self) -> bool {
         matches!((self.onset, self.diverged), (Some(onset), Some(end)) if onset < end)
@@ -88,11 +88,11 @@ impl Seen {
 }
 
 /// What the runs of a grid show.
-fn search(results: &Results<'_>, grid: &Grid) -> Result<Vec<Seen>> {
+fn search(results: &Results<'_>, grid: &Grid) -> Result<Vec<Drift>> {
     let results = results.of_grid(grid);
     let seen = |outcome: Outcome| {
         let (rho, cos) = (outcome.trained.values("rho_same")?, outcome.trained.values("cos_same")?);
-        Ok(Seen::of(&outcome, &rho, &cos))
+        Ok(Drift::of(&outcome, &rho, &cos))
     };
     let mut all = Vec::new();
     for point in &results.points {
@@ -102,9 +102,9 @@ fn search(results: &Results<'_>, grid: &Grid) -> Result<Vec<Seen>> {
 }
 
 /// What the search shows.
-pub fn words(seen: &[Seen]) -> String {
-    let diverged: Vec<&Seen> = seen.iter().filter(|seen| seen.diverged.is_some()).collect();
-    let count = |of: &dyn Fn(&Seen) -> bool| seen.iter().filter(|seen| of(seen)).count();
+pub fn words(seen: &[Drift]) -> String {
+    let diverged: Vec<&Drift> = seen.iter().filter(|seen| seen.diverged.is_some()).collect();
+    let count = |of: &dyn Fn(&Drift) -> bool| seen.iter().filter(|seen| of(seen)).count();
     format!(
         "of {} MX runs of AppC's grid {} diverge, {} of them after such an onset, and {} that do not diverge \
          have one; rho rises and the cosine falls in {}, the opposite in {}",
@@ -118,10 +118,10 @@ pub fn words(seen: &[Seen]) -> String {
 }
 
 /// In runs that diverged the bias must be large before; without any, only its drift can be seen.
-pub fn judge(seen: &[Seen]) -> Verdict {
+pub fn judge(seen: &[Drift]) -> Verdict {
     let drifts = seen.iter().filter(|seen| seen.drifts).count();
     let shrinks = seen.iter().filter(|seen| seen.shrinks).count();
-    let diverged: Vec<&Seen> = seen.iter().filter(|seen| seen.diverged.is_some()).collect();
+    let diverged: Vec<&Drift> = seen.iter().filter(|seen| seen.diverged.is_some()).collect();
     let before = diverged.iter().filter(|seen| seen.precedes()).count();
     let text = format!(
         "rho of equal weights rises and the cosine falls in {drifts} of {} MX runs (both trends with p below \
@@ -225,7 +225,7 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
             step(onset(&rho_twin)),
             outcome.word(),
         ]);
-        seen.push(Seen::of(&outcome, &rho, &cos));
+        seen.push(Drift::of(&outcome, &rho, &cos));
         if !drawn.contains(&name) {
             parts.push(Part::Picture(picture(
                 &name,

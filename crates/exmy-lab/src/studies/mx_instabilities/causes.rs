@@ -1,9 +1,9 @@
-//! Which part of MX makes the proxy diverge: the run of F2-10 with one part taken out, ten seeds an arm.
+//! Which part of MX makes the proxy diverge: the run of F2-10 with one part taken out, ten seeds a recipe.
 //!
 //! The study blames the gains of norms: whole blocks of them enter the last bin of E4M3 and become one value.
-//! Each arm differs from the study's text in one thing. Some keep the gains out of that bin, some take the
+//! Each recipe differs from the study's text in one thing. Some keep the gains out of that bin, some take the
 //! same clamp out elsewhere, some change what the errors are like. All sums are those of Hopper's tensor
-//! cores, in the arm that they are compared with as well, which takes half the time of F2-10's order.
+//! cores, in the recipe that they are compared with as well, which takes half the time of F2-10's order.
 
 use super::survival::Survival;
 use super::*;
@@ -13,7 +13,7 @@ use crate::measure::Results;
 use crate::statistics::log_rank_power;
 use exmy::error::Result;
 
-/// The study's text, with the sums of tensor cores, and what an arm changes of it.
+/// The study's text, with the sums of tensor cores, and what a recipe changes of it.
 macro_rules! changed {
     ($change:literal) => {
         Set::Recipe(concat!(text!("e4m3"), $change, "+sums=hopper:bf16"))
@@ -30,7 +30,7 @@ const OTHERS: [&str; 5] =
 /// Gains and all else are not clamped, which says nothing of which of them matters.
 const ALL: [&str; 2] = ["nothing clamped", "bfloat16"];
 
-const ARMS: &[Level] = &[
+const RECIPES: &[Level] = &[
     level(BASE, changed!("")),
     // Gains in bfloat16: the study's code.
     level("code", Set::Recipe("mxpaper-e4m3+gelu=fp32+sums=hopper:bf16")),
@@ -61,7 +61,7 @@ const BFLOAT16: Level = level("bfloat16", Set::Recipe("mxpaper-bf16+gelu=fp32+su
 const DRAWN: [&str; 6] =
     [BASE, "gains stay 1", "nothing clamped", "stochastic", "backward in f32", "bfloat16"];
 
-/// The study's other element formats, with the sums of tensor cores, after two arms of F2-11.
+/// The study's other element formats, with the sums of tensor cores, after two recipes of F2-11.
 const FORMATS: &[Level] = &[
     BFLOAT16,
     level("MX E4M3", changed!("")),
@@ -88,7 +88,7 @@ const ASKS: Criterion = Criterion::new(
 )
 .noted(|| {
     format!(
-        "Each arm is looked at after 10, 20 and 30 seeds and gets no more once its p is at most {LEVEL}, \
+        "Each recipe is looked at after 10, 20 and 30 seeds and gets no more once its p is at most {LEVEL}, \
          which is 0.01 of three looks together. By simulation ten seeds see a fall from nine divergences \
          to two in 81 of 100 cases."
     )
@@ -107,10 +107,10 @@ pub(super) static CAUSES: Figure = Figure {
     grid: Grid {
         seeds: [0, 0, 10],
         sets: &[STUDENT, MEASURED],
-        axes: &[Axis::new("numbers", ARMS)],
+        axes: &[Axis::new("numbers", RECIPES)],
         ..PROXIES
     },
-    judged: Judged::Own { asks: ASKS, effect: Effect::Stated, find },
+    judged: Judged::Own { asks: ASKS, effect: EffectSize::Stated, find },
     views: &[
         View::Outcomes {
             title: "The proxy with one part changed",
@@ -155,13 +155,13 @@ fn shown(results: &Results<'_>) -> Result<Findings> {
 
 const MEASURED: Set = Set::Measured(&["lastbin.gamma", "rho_same", "cos_same"], [50; 3]);
 
-/// What an arm says: how many of its runs diverged, and whether later than the base's.
-struct Arm {
+/// What a recipe says: how many of its runs diverged, and whether later than the base's.
+struct Compared {
     words: String,
     later: bool,
 }
 
-impl Arm {
+impl Compared {
     fn of(survival: &Survival, name: &str) -> Self {
         let p = survival.test(name).map(|test| test.p_later);
         let (diverged, runs) = survival.counts(name);
@@ -175,17 +175,18 @@ impl Arm {
 
 fn find(results: &Results<'_>) -> Result<Findings> {
     let survival = Survival::of(results, BASE)?;
-    let arms =
-        |names: &[&str]| names.iter().map(|name| Arm::of(&survival, name)).collect::<Vec<_>>();
-    let (gains, others, all) = (arms(&GAINS), arms(&OTHERS), arms(&ALL));
+    let recipes =
+        |names: &[&str]| names.iter().map(|name| Compared::of(&survival, name)).collect::<Vec<_>>();
+    let (gains, others, all) = (recipes(&GAINS), recipes(&OTHERS), recipes(&ALL));
     let words: Vec<&str> =
-        gains.iter().chain(&others).chain(&all).map(|arm| arm.words.as_str()).collect();
+        gains.iter().chain(&others).chain(&all).map(|recipe| recipe.words.as_str()).collect();
     let (diverged, runs) = survival.counts(BASE);
     let text = format!(
         "with the study's text {diverged} of {runs} runs diverge; with one change (p of no delay): {}",
         words.join(", ")
     );
-    let (holds, opposite) = (gains[0].later || gains[1].later, others.iter().any(|arm| arm.later));
+    let (holds, opposite) =
+        (gains[0].later || gains[1].later, others.iter().any(|recipe| recipe.later));
     // No effect is larger than that of a change with which no run diverges.
     let power = log_rank_power((diverged as f64 / runs.max(1) as f64, runs), runs, LEVEL);
     let text = match holds || opposite {

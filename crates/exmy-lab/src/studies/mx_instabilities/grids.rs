@@ -186,7 +186,7 @@ const STRESSED: Set = Set::All(&[
     ]),
 ]);
 const MX_E2M1: &[Set] = &[Set::Recipe(text!("e2m1")), KEPT];
-/// The runs of F2-11's first arm.
+/// The runs of F2-11's first recipe.
 const MX_HOPPER: Set = Set::Recipe(concat!(text!("e4m3"), "+sums=hopper:bf16"));
 const MEASURED: Set = Set::Measured(&["lastbin.gamma", "rho_same", "cos_same"], [5, 5, 50]);
 const KEPT: Set = Set::At([&[Set::Keep(&[8, 16])], &[Set::Keep(&[30, 45])], &[]]);

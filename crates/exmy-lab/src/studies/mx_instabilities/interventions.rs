@@ -1,7 +1,7 @@
 //! What a change of precision does to a run that is about to diverge.
 
 use super::grids::{STRESSES, Stress, TENFOLD};
-use crate::criterion::{By, Condition, Criterion, Is, Opposite, ask};
+use crate::criterion::{By, Criterion, Is, Opposite, Requirement, ask};
 use crate::finding::{Findings, Part, Table, Verdict};
 use crate::grid::{GridPoint, Level};
 use crate::measure::Results;
@@ -12,7 +12,7 @@ use crate::statistics::{Interval, mean, paired_interval};
 use crate::test_result::interval;
 use exmy::error::Result;
 
-const FEWER: Condition = ask(
+const FEWER: Requirement = ask(
     "the share of runs that diverge with the study's interventions, over seeds,",
     Is::Below("that without"),
     By::Interval,

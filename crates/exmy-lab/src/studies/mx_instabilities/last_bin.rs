@@ -66,7 +66,7 @@ fn curves(run: &Trained, probe: &str) -> Result<BTreeMap<Key, Vec<(f64, f64)>>> 
 
 /// What a run shows.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Seen {
+pub struct Clustering {
     /// Shares of gains at the beginning, at most, and at the end.
     pub first: f64,
     pub most: f64,
@@ -75,7 +75,7 @@ pub struct Seen {
     pub activations: f64,
 }
 
-impl Seen {
+impl Clustering {
     fn of(run: &Trained) -> Result<Self> {
         let gains = run.values("lastbin.gamma")?;
         let most = |values: &[(f64, f64)]| values.iter().map(|v| v.1).fold(0.0, f64::max);
@@ -94,7 +94,7 @@ impl Seen {
     }
 }
 
-pub fn judge(natural: &[Seen], control: &[Seen]) -> Verdict {
+pub fn judge(natural: &[Clustering], control: &[Clustering]) -> Verdict {
     let count = natural.iter().filter(|seen| seen.clusters()).count();
     let most = natural.iter().map(|seen| seen.most).fold(f64::INFINITY, f64::min);
     let activations = natural.iter().map(|seen| seen.activations).fold(0.0, f64::max);
@@ -178,7 +178,7 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
         let mut others = Panel::new(Axis::linear("share of activations").include(0.0));
         for (planned, run) in results.trained(point)? {
             let seed = planned.config.seed;
-            let seen = Seen::of(&run)?;
+            let seen = Clustering::of(&run)?;
             table.row([
                 name.clone(),
                 seed.to_string(),

@@ -162,7 +162,7 @@ pub(super) static SEARCHED: Figure = Figure {
     grid: Grid { also: &[&NEW_SEEDS, &BEYOND], ..SEARCH },
     judged: Judged::Own {
         asks: search::ASKS,
-        effect: Effect::Incomparable("the paper states no share of runs"),
+        effect: EffectSize::Incomparable("the paper states no share of runs"),
         find: search::find,
     },
     views: &[],
@@ -274,7 +274,7 @@ pub(super) static LAWS: Figure = Figure {
              E 0.535) and of E4M3 forward only; unstable pairs give beta above 1",
     says: "The hybrids follow scaling laws as full precision does, unstable MX does not.",
     grid: LAWS_GRID,
-    judged: Judged::Own { asks: laws::ASKS, effect: Effect::Unstated, find: laws::find },
+    judged: Judged::Own { asks: laws::ASKS, effect: EffectSize::Unstated, find: laws::find },
     views: &[],
 };
 
@@ -313,7 +313,7 @@ pub(super) static DAMAGE: Figure = Figure {
     grid: LAWS_GRID,
     judged: Judged::Own {
         asks: laws::DAMAGE_ASKS,
-        effect: Effect::Incomparable(laws::LONGER),
+        effect: EffectSize::Incomparable(laws::LONGER),
         find: laws::damage,
     },
     views: &[],
@@ -326,7 +326,7 @@ pub(super) static PAIRS: Figure = Figure {
              gradient norms",
     says: "Pairs of MX formats become unstable, and the variance of the gradient norm grows with it.",
     grid: PAIRS_GRID,
-    judged: Judged::Own { asks: pairs::ASKS, effect: Effect::Unstated, find: pairs::find },
+    judged: Judged::Own { asks: pairs::ASKS, effect: EffectSize::Unstated, find: pairs::find },
     views: &[],
 };
 
@@ -373,7 +373,11 @@ pub(super) static ONSETS: Figure = Figure {
              than 0.008, against tokens per parameter",
     says: "Runs in MX have an onset of instability, bfloat16 has none.",
     grid: PAIRS_GRID,
-    judged: Judged::Own { asks: pairs::ONSET_ASKS, effect: Effect::Unstated, find: pairs::onsets },
+    judged: Judged::Own {
+        asks: pairs::ONSET_ASKS,
+        effect: EffectSize::Unstated,
+        find: pairs::onsets,
+    },
     views: &[],
 };
 

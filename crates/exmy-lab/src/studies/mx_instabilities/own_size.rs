@@ -1,7 +1,7 @@
 //! The proxy at its own size, in more seeds than one: how many runs diverge in f32 and in MX.
 //!
 //! The study shows single runs at this setting, and an independent program saw 3 of 5 runs diverge with the
-//! study's code, 4 of 5 with its text, and none of 5 in f32. Ten seeds an arm see half of the runs diverge
+//! study's code, 4 of 5 with its text, and none of 5 in f32. Ten seeds a recipe see half of the runs diverge
 //! in 83 of 100 cases.
 
 use super::survival::Survival;
@@ -13,7 +13,7 @@ use exmy::error::Result;
 /// What is measured, every fifty steps.
 const MEASURED: Set = Set::Measured(&["lastbin.gamma", "rho_same", "cos_same"], [50; 3]);
 
-const ARMS: &[Level] = &[
+const RECIPES: &[Level] = &[
     F32,
     BETAS,
     level("MX E4M3", Set::Recipe("mxpaper-e4m3+gelu=fp32")),
@@ -34,7 +34,7 @@ pub(super) static OWN_SIZE: Figure = Figure {
              steps at the constant rate 6e-4",
     says: "At the study's rate training diverges in MX E4M3, with gains of norms in bfloat16 (the study's \
            code) and in blocks (its text), and not in f32 whose betas stay 0 as in MX.",
-    grid: Grid { seeds: [0, 0, 10], axes: &[Axis::new("numbers", ARMS)], ..PROXIES },
+    grid: Grid { seeds: [0, 0, 10], axes: &[Axis::new("numbers", RECIPES)], ..PROXIES },
     judged: Judged::By(Claim::new(Test::Sized {
         size: 0.5,
         words: "half of the runs against none",
@@ -58,10 +58,10 @@ pub(super) static OWN_SIZE: Figure = Figure {
     ],
 };
 
-/// Which share of each arm's runs has not diverged after each step, and whether it diverges sooner than f32
-/// whose betas stay 0.
+/// Which share of each recipe's runs has not diverged after each step, and whether it diverges sooner than
+/// f32 whose betas stay 0.
 fn shown(results: &Results<'_>) -> Result<Vec<Part>> {
     let survival = Survival::of(results, "f32, betas still")?;
-    let all: Vec<&str> = ARMS.iter().map(|arm| arm.name).collect();
+    let all: Vec<&str> = RECIPES.iter().map(|recipe| recipe.name).collect();
     Ok(vec![survival.curves(&all), survival.table()])
 }

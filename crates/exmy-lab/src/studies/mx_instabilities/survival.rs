@@ -1,4 +1,4 @@
-//! How long the runs of each arm go on without diverging, and whether that is longer than those of another.
+//! How long the runs of each recipe go on without diverging, and whether longer than those of another.
 
 use crate::finding::{Part, Table};
 use crate::grid::GridPoint;
@@ -11,11 +11,11 @@ use exmy::error::Result;
 /// Of each run, the step at which it diverged, or its last one.
 type Ends = Vec<(u64, bool)>;
 
-/// The runs of a grid, arm by arm, in the order of the grid.
+/// The runs of a grid, recipe by recipe, in the order of the grid.
 pub(super) struct Survival {
-    /// The arm that the others are compared with.
+    /// The recipe that the others are compared with.
     base: &'static str,
-    arms: Vec<(String, Ends)>,
+    recipes: Vec<(String, Ends)>,
 }
 
 impl Survival {
@@ -24,34 +24,34 @@ impl Survival {
             Some(step) => (step, true),
             None => (run.trained.summary.steps, false),
         };
-        let arm = |point: &GridPoint| -> Result<(String, Ends)> {
+        let recipe = |point: &GridPoint| -> Result<(String, Ends)> {
             Ok((point.words(&[]), results.outcomes(point)?.into_iter().map(end).collect()))
         };
-        Ok(Self { base, arms: results.points.iter().map(arm).collect::<Result<_>>()? })
+        Ok(Self { base, recipes: results.points.iter().map(recipe).collect::<Result<_>>()? })
     }
 
-    /// The runs of an arm.
+    /// The runs of a recipe.
     pub(super) fn ends(&self, name: &str) -> &[(u64, bool)] {
-        self.arms.iter().find(|arm| arm.0 == name).map_or(&[], |arm| &arm.1)
+        self.recipes.iter().find(|recipe| recipe.0 == name).map_or(&[], |recipe| &recipe.1)
     }
 
-    /// How many runs of an arm diverged, and how many there are.
+    /// How many runs of a recipe diverged, and how many there are.
     pub(super) fn counts(&self, name: &str) -> (usize, usize) {
         let ends = self.ends(name);
         (ends.iter().filter(|end| end.1).count(), ends.len())
     }
 
-    /// Whether an arm diverges at other times than the base.
+    /// Whether a recipe diverges at other times than the base.
     pub(super) fn test(&self, name: &str) -> Option<LogRank> {
         log_rank(self.ends(name), self.ends(self.base))
     }
 
-    /// All arms as a table: what share of their runs has not diverged, when the others did.
+    /// All recipes as a table: what share of their runs has not diverged, when the others did.
     pub(super) fn table(&self) -> Part {
         let caption = format!(
             "Share of runs that did not diverge, with the 95 % interval of Kaplan and Meier's estimate; the \
-             steps at which the others did; whether an arm diverges sooner than {}, or later (log-rank test, \
-             each one-sided)",
+             steps at which the others did; whether a recipe diverges sooner than {}, or later (log-rank \
+             test, each one-sided)",
             self.base
         );
         let header = [
@@ -66,7 +66,7 @@ impl Survival {
             "p, later",
         ];
         let mut table = Table::new(&caption, &header);
-        for (name, ends) in &self.arms {
+        for (name, ends) in &self.recipes {
             let mut at: Vec<u64> = ends.iter().filter(|end| end.1).map(|end| end.0).collect();
             at.sort_unstable();
             let last = kaplan_meier(ends, 0.95).pop().map(|last| last.1);
@@ -92,11 +92,12 @@ impl Survival {
         Part::Table(table)
     }
 
-    /// Which share of some arms' runs has not diverged, step by step.
+    /// Which share of some recipes' runs has not diverged, step by step.
     pub(super) fn curves(&self, names: &[&str]) -> Part {
         let mut panel =
             Panel::new(plot::Axis::linear("share of runs not diverged").range(0.0, 1.0));
-        for (name, ends) in self.arms.iter().filter(|arm| names.contains(&arm.0.as_str())) {
+        for (name, ends) in self.recipes.iter().filter(|recipe| names.contains(&recipe.0.as_str()))
+        {
             let (mut line, mut band, mut before) =
                 (vec![(0.0, 1.0)], vec![(0.0, 1.0, 1.0)], (1.0, 1.0, 1.0));
             for (step, share) in kaplan_meier(ends, 0.95) {
@@ -118,7 +119,7 @@ impl Survival {
         )
     }
 
-    /// Which share of each arm's runs diverged, arms side by side.
+    /// Which share of each recipe's runs diverged, recipes side by side.
     pub(super) fn shares(&self) -> Part {
         let share = |(i, (_, ends)): (usize, &(String, Ends))| {
             let diverged = ends.iter().filter(|end| end.1).count() as u64;
@@ -127,8 +128,8 @@ impl Survival {
                 .map_or((share, share), |interval| (interval.low, interval.high));
             (i as f64, low, share, high)
         };
-        let shares = Intervals::new("diverged", self.arms.iter().enumerate().map(share));
-        let names = self.arms.iter().map(|arm| arm.0.clone());
+        let shares = Intervals::new("diverged", self.recipes.iter().enumerate().map(share));
+        let names = self.recipes.iter().map(|recipe| recipe.0.clone());
         Part::Picture(
             plot::Figure::new("Runs that diverge, by what is changed")
                 .subtitle("with Wilson's 95 % interval")

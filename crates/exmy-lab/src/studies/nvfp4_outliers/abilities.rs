@@ -1,6 +1,6 @@
 //! E20: what a model can still do that was trained in NVFP4: recall and repeat, on the memory task.
 
-use crate::criterion::{By, Condition, Criterion, Is, Opposite, ask};
+use crate::criterion::{By, Criterion, Is, Opposite, Requirement, ask};
 use crate::finding::{Findings, Part, Power, Table};
 use crate::measure::Results;
 use crate::plot::{self, Axis};
@@ -110,7 +110,7 @@ pub fn claims(kind: &str, bf16: &[Vec<f64>; 2], chon: &[Vec<f64>; 2]) -> Vec<Tes
     tasks.map(of).collect()
 }
 
-const LOST: Condition = ask(
+const LOST: Requirement = ask(
     "the accuracy that CHON loses against bfloat16, in percentage points,",
     Is::Under(MARGIN),
     By::Interval,

@@ -1,7 +1,7 @@
 //! E8: how much is flushed to zero, of activations and of weights, under NVFP4 and under CHON.
 
 use super::weights::{self, quantized, resumed};
-use crate::criterion::{By, Condition, Criterion, Is, Opposite, ask};
+use crate::criterion::{By, Criterion, Is, Opposite, Requirement, ask};
 use crate::finding::{Findings, Part, Table};
 use crate::measure::Results;
 use crate::plot::{self, Axis, Panel};
@@ -87,9 +87,9 @@ pub fn claims(inputs: &[f64], weights: &[f64], chon: &[f64]) -> Vec<TestResult> 
     vec![WEIGHTS.of_pairs(weights, inputs, unit), PROTECTED.of_pairs(chon, inputs, unit)]
 }
 
-const WEIGHTS: Condition =
+const WEIGHTS: Requirement =
     ask("what NVFP4 flushes of weights", Is::Below("what it flushes of activations"), By::Interval);
-const PROTECTED: Condition =
+const PROTECTED: Requirement =
     ask("what CHON flushes of activations", Is::Below("what NVFP4 does"), By::Interval);
 
 pub(crate) const ASKS: Criterion = Criterion::new(&[WEIGHTS, PROTECTED], Opposite::One);

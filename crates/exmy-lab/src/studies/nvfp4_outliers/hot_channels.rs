@@ -1,7 +1,7 @@
 //! E5: hot channels drift at first and stay in place later.
 
 use super::weights::quantized;
-use crate::criterion::{By, Condition, Criterion, Is, Opposite, ask};
+use crate::criterion::{By, Criterion, Is, Opposite, Requirement, ask};
 use crate::finding::{Findings, Part, Table};
 use crate::measure::INPUTS;
 use crate::measure::Results;
@@ -131,10 +131,10 @@ pub fn claims(sets: &[Sets]) -> Vec<TestResult> {
 
 const FIRST: &str = "the agreement with the final set in the first quarter";
 const LAST: &str = "that in the last quarter";
-const AGREE: Condition = ask("the agreement of consecutive sets", Is::Rising, By::Trend);
-const DRIFT: Condition = ask(FIRST, Is::Below(LAST), By::Interval);
-const EARLY: Condition = ask(FIRST, Is::Under(0.4), By::Interval);
-const LATE: Condition =
+const AGREE: Requirement = ask("the agreement of consecutive sets", Is::Rising, By::Trend);
+const DRIFT: Requirement = ask(FIRST, Is::Below(LAST), By::Interval);
+const EARLY: Requirement = ask(FIRST, Is::Under(0.4), By::Interval);
+const LATE: Requirement =
     ask("the agreement with it in the last quarter", Is::Over(0.7), By::Interval);
 
 pub(crate) const ASKS: Criterion = Criterion::new(

@@ -11,7 +11,7 @@ pub(super) static PATCHES: Figure = Figure {
            (O2-B) leaves less than patching either; and where channels of a trained model are planted hot, \
            times 16 or more, patches make its gap smaller.",
     grid: Grid { axes: &[Axis::new("recipe", &[BF16])], ..LONG },
-    judged: Judged::Own { asks: patches::ASKS, effect: Effect::Unstated, find: patches::find },
+    judged: Judged::Own { asks: patches::ASKS, effect: EffectSize::Unstated, find: patches::find },
     views: &[],
 };
 
@@ -143,7 +143,7 @@ pub(super) static ROTATIONS: Figure = Figure {
     grid: Grid { seeds: [1, 3, 1], axes: &[recipe_axis(&ROTATED)], ..SHORT },
     judged: Judged::Computed {
         asks: rotations::ASKS,
-        effect: Effect::Incomparable("the hypothesis is ours, and has no size"),
+        effect: EffectSize::Incomparable("the hypothesis is ours, and has no size"),
         find: rotations::find,
     },
     views: &[gaps("Rotations in training")],
@@ -288,6 +288,10 @@ pub(super) static ABILITIES: Figure = Figure {
     says: "On the memory task (values of six keys, repetition of twelve letters, resets between episodes) a \
            model trained under CHON is at most 2 percentage points behind bfloat16.",
     grid: Grid { axes: &[BOTH, recipe_axis(&[BF16, NVFP4, CHON])], ..MEMORY },
-    judged: Judged::Own { asks: abilities::ASKS, effect: Effect::Stated, find: abilities::find },
+    judged: Judged::Own {
+        asks: abilities::ASKS,
+        effect: EffectSize::Stated,
+        find: abilities::find,
+    },
     views: &[],
 };

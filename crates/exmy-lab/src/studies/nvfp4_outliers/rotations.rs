@@ -2,7 +2,7 @@
 
 use super::product;
 use super::recipes::{BY_16, OTHERWISE, UNROTATED};
-use crate::criterion::{By, Condition, Criterion, Is, Opposite, ask};
+use crate::criterion::{By, Criterion, Is, Opposite, Requirement, ask};
 use crate::finding::{Findings, Part, Table};
 use crate::grid::{Level, Set};
 use crate::measure::Results;
@@ -74,7 +74,7 @@ pub fn claims(plain: &[f64], rotated: &[f64]) -> Vec<TestResult> {
     vec![ROTATED.of_pairs(rotated, plain, " dB")]
 }
 
-const ROTATED: Condition = ask(
+const ROTATED: Requirement = ask(
     "the ratio of signal to noise of spiky activations rotated by 16",
     Is::Above("that without rotation"),
     By::Interval,

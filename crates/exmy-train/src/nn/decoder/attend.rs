@@ -1,7 +1,7 @@
 //! Softmax attention in a block: q|k|v, their norms and rotation, attention, o.
 
 use super::cached::Past;
-use super::{Config, QkNorm, Rope, Work};
+use super::{Config, QkNorm, Rope, Scratch};
 use crate::nn::attention::Shape;
 use crate::nn::device::{Buffer, Device, Matrix, MatrixMut, Slice, SliceMut, empty};
 use crate::nn::linear::Products;
@@ -95,7 +95,7 @@ impl Attend {
         shape: &Shape,
         pass: Pass,
         saved: &mut Saved<D>,
-        work: &mut Work<D>,
+        work: &mut Scratch<D>,
     ) {
         let n = shape.batch * shape.sequence;
         device.grow(&mut saved.qkv, n * shape.qkv_width());
@@ -174,7 +174,7 @@ impl Attend {
         x: Slice<'_, D>,
         pass: Pass,
         saved: &mut Saved<D>,
-        work: &mut Work<D>,
+        work: &mut Scratch<D>,
         past: Option<Past<'_, D>>,
         out: SliceMut<'_, D>,
     ) {
@@ -236,7 +236,7 @@ impl Attend {
         rope: Option<&Rope<D>>,
         x: Slice<'_, D>,
         saved: &Saved<D>,
-        work: &mut Work<D>,
+        work: &mut Scratch<D>,
         d_out: Slice<'_, D>,
         dx: SliceMut<'_, D>,
     ) {

@@ -4,7 +4,7 @@
 use core::ops::Range;
 
 use super::attend::round_columns;
-use super::{Config, Norm, Work};
+use super::{Config, Norm, Scratch};
 use crate::nn::device::{Buffer, Device, Matrix, MatrixMut, Slice, SliceMut, empty};
 use crate::nn::gla::Shape;
 use crate::nn::parameters::Layout;
@@ -102,7 +102,7 @@ impl Recur {
         (batch, sequence): (usize, usize),
         pass: Pass,
         saved: &mut Saved<D>,
-        work: &mut Work<D>,
+        work: &mut Scratch<D>,
     ) {
         let n = batch * sequence;
         device.grow(&mut saved.rows, n * self.stride());
@@ -150,7 +150,7 @@ impl Recur {
         (batch, sequence): (usize, usize),
         x: Slice<'_, D>,
         saved: &mut Saved<D>,
-        work: &mut Work<D>,
+        work: &mut Scratch<D>,
         out: SliceMut<'_, D>,
     ) {
         let (n, stride, layer) = (batch * sequence, self.stride(), self.layer);
@@ -184,7 +184,7 @@ impl Recur {
         (batch, sequence): (usize, usize),
         x: Slice<'_, D>,
         saved: &Saved<D>,
-        work: &mut Work<D>,
+        work: &mut Scratch<D>,
         d_out: Slice<'_, D>,
         dx: SliceMut<'_, D>,
     ) {

@@ -1,6 +1,6 @@
 //! Memory of an engine: operands' images, packed operands, buffers to work in, and what a recipe remembers.
 
-use super::kept::Kept;
+use super::weight_cache::WeightCache;
 use crate::nn::Cpu;
 use crate::nn::device::Buffer;
 use crate::recipe::device::Quantize;
@@ -15,7 +15,7 @@ pub struct Images<D: Quantize = Cpu> {
     pub(super) scratch: Buffer<D>,
     pub(super) packed: D::Packed,
     /// Weights of the parameters at hand that need not be rounded again.
-    pub kept: Kept<D>,
+    pub kept: WeightCache<D>,
     /// The hot channels of the product at hand.
     pub(super) channels: D::Tokens,
     /// Buffers that nobody has at the moment.
@@ -33,7 +33,7 @@ impl<D: Quantize> Default for Images<D> {
             right: Buffer::default(),
             scratch: Buffer::default(),
             packed: D::Packed::default(),
-            kept: Kept::default(),
+            kept: WeightCache::default(),
             channels: D::Tokens::default(),
             spare: Vec::new(),
             seen: Vec::new(),

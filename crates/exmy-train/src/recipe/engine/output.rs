@@ -6,7 +6,7 @@ use super::{Engine, OUTPUT};
 use crate::nn::device::{Matrix, MatrixMut};
 use crate::nn::linear::Group;
 use crate::nn::site::{Operator, Product, Site};
-use crate::nn::stopwatch::{Part, Work, lap};
+use crate::nn::stopwatch::{Part, Stage, lap};
 use crate::recipe::device::Quantize;
 use crate::recipe::tensor_format::TensorFormat;
 use exmy::format::Format;
@@ -62,7 +62,7 @@ impl<D: Quantize> Engine<'_, D> {
             if numbers.is_none() {
                 continue;
             }
-            let _storing = lap(Part::Linear(operator, product, Work::Store));
+            let _storing = lap(Part::Linear(operator, product, Stage::Store));
             let part = if product == Product::GradWeight {
                 out.rows_range(own)
             } else {

@@ -1,13 +1,13 @@
 use exmy_train::train::fit::{most, refused, shortage, smaller};
 use exmy_train::train::memory::size;
 use exmy_train::train::preset::preset;
-use exmy_train::train::profile::Paper;
+use exmy_train::train::profile::MemoryNeed;
 
 /// What is kept must fit, and addresses must suffice for the most that a run takes.
 #[test]
 fn what_cannot_go_well_is_refused() {
     let config = preset("nano").unwrap();
-    let paper = Paper::of_run(&config);
+    let paper = MemoryNeed::of_run(&config);
     let said = |available: u64, left| {
         refused(&paper, &config, Some(available), left).map(|error| error.to_string())
     };
@@ -29,7 +29,7 @@ fn advice_is_taken_in() {
     let mut advised = 0;
     for name in ["nano", "micro", "mini"] {
         let config = preset(name).unwrap();
-        let paper = Paper::of_run(&config);
+        let paper = MemoryNeed::of_run(&config);
         for left in (1..64).map(|part| most(paper.total()) * part / 64) {
             let said = refused(&paper, &config, None, Some(left)).unwrap().to_string();
             let advice = said.rsplit_once("; or ").unwrap().1;
@@ -41,7 +41,8 @@ fn advice_is_taken_in() {
             let words = settings.split(' ').filter(|word| *word != "--set");
             let smaller =
                 words.fold(config.clone(), |config, setting| config.with_setting(setting).unwrap());
-            let again = refused(&Paper::of_run(&smaller), &smaller, None, Some(left - left / 20));
+            let again =
+                refused(&MemoryNeed::of_run(&smaller), &smaller, None, Some(left - left / 20));
             assert!(again.is_none(), "{name} {left}: {said}; then {again:?}");
             advised += 1;
         }
@@ -54,7 +55,7 @@ fn advice_is_taken_in() {
 fn what_would_fit_is_told() {
     let mut config = preset("nano").unwrap();
     config.record.eval_windows = 1;
-    let paper = Paper::of_run(&config);
+    let paper = MemoryNeed::of_run(&config);
     assert!(shortage(&config, paper.total()).is_none());
     let fixed = paper.weights + paper.gradients + paper.moments;
     let part = paper.activations / 8;
@@ -72,7 +73,7 @@ fn what_would_fit_is_told() {
     // Evaluations of 64 windows take more than a step of one.
     config.record.eval_windows = 64;
     config.train.batch = 1;
-    let paper = Paper::of_run(&config);
+    let paper = MemoryNeed::of_run(&config);
     assert!(paper.evaluation > paper.activations);
     let said = shortage(&config, fixed + paper.evaluation / 3).unwrap().to_string();
     assert!(said.contains("an evaluation; there") && said.contains("eval_windows="), "{said}");
@@ -83,7 +84,7 @@ fn what_would_fit_is_told() {
 fn what_failed_is_made_smaller() {
     let mut config = preset("nano").unwrap();
     config.record.eval_windows = 1;
-    let total = Paper::of_run(&config).total();
+    let total = MemoryNeed::of_run(&config).total();
     assert!(smaller(&config, total - 1).starts_with("--set train.accumulate=2 needs "));
     assert_eq!(smaller(&config, total), "--set train.accumulate=2 needs less");
     config.train.accumulate = config.train.batch;

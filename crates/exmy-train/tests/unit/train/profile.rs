@@ -2,15 +2,15 @@ use exmy_train::nn::stopwatch::{Laps, Part, Way, lap};
 use exmy_train::nn::{decoder, model, proxy};
 use exmy_train::train::config::Config;
 use exmy_train::train::preset::preset;
-use exmy_train::train::profile::{Paper, Profile};
+use exmy_train::train::profile::{MemoryNeed, StepProfile};
 use std::time::Duration;
 
 #[test]
 fn parts_and_the_rest_make_the_whole() {
     let model = preset("nano").unwrap().model;
-    let profile = Profile::of(&model, 8, 2, || drop(lap(Part::Norm(Way::Forward))));
+    let profile = StepProfile::of(&model, 8, 2, || drop(lap(Part::Norm(Way::Forward))));
     assert_eq!((profile.laps.len(), profile.laps[0].count), (1, 2));
-    let text = Profile {
+    let text = StepProfile {
         time: Duration::from_millis(10),
         laps: vec![Laps { time: Duration::from_millis(4), ..profile.laps[0] }],
         ..profile
@@ -38,9 +38,14 @@ fn memory_by_hand() {
     });
     let bytes = 4 * model.layout().len() as u64;
     let (activations, evaluation) = (4 * 5 * 3 * 130, 4 * 9 * 3 * 76);
-    let expected =
-        Paper { weights: bytes, gradients: bytes, moments: 2 * bytes, activations, evaluation };
-    let paper = Paper::of(&model, 5, 9);
+    let expected = MemoryNeed {
+        weights: bytes,
+        gradients: bytes,
+        moments: 2 * bytes,
+        activations,
+        evaluation,
+    };
+    let paper = MemoryNeed::of(&model, 5, 9);
     assert_eq!((paper, paper.total()), (expected, 4 * bytes + evaluation));
 }
 
@@ -49,11 +54,11 @@ fn memory_by_hand() {
 #[test]
 fn memory_of_the_proxy_by_hand() {
     let model = proxy::Config { layers: 1, width: 6, ..proxy::Config::default() };
-    let paper = Paper::of(&model.into(), 10, 0);
+    let paper = MemoryNeed::of(&model.into(), 10, 0);
     let (gradients, activations) = (4 * 306, 4 * 10 * 74);
     let weights = 4 * (306 + 72);
     let moments = 2 * gradients;
-    assert_eq!(paper, Paper { weights, gradients, moments, activations, evaluation: 0 });
+    assert_eq!(paper, MemoryNeed { weights, gradients, moments, activations, evaluation: 0 });
 }
 
 /// AdamW keeps two numbers a parameter, momentum one, descent alone none. `nano` has two tables of 256 x 64,
@@ -63,7 +68,7 @@ fn moments_are_those_of_the_optimizer() {
     let moments = |settings: &[&str]| {
         let set = |config: Config, setting: &&str| config.with_setting(setting).unwrap();
         let config = settings.iter().fold(preset("nano").unwrap(), set);
-        let paper = Paper::of_run(&config);
+        let paper = MemoryNeed::of_run(&config);
         assert_eq!(paper.gradients, 4 * 121_152);
         paper.moments
     };

@@ -2,14 +2,14 @@
 
 use super::rows::Row;
 use exmy_lab::table::aligned;
-use exmy_train::evaluate::layers::{Layers, Linear, Rounding};
+use exmy_train::evaluate::layers::{Layers, OperandError, OperatorError};
 use exmy_train::nn::site::{Operator, Site};
 use serde_json::{Value, json};
 
 /// Everything of every operator. What is infinite, as the signal to noise ratio of what nothing rounds, is
 /// null.
 pub(super) fn json(layers: &Layers) -> Value {
-    let operand = |of: &Rounding| {
+    let operand = |of: &OperandError| {
         json!({
             "sqnr_db": of.sqnr_db(),
             "flushed": of.flushed(),
@@ -36,7 +36,7 @@ pub(super) fn error(layers: &Layers, of: impl Fn(Site) -> bool) -> Option<f64> {
 }
 
 /// A mean over the blocks of something of an operator.
-fn mean(layers: &Layers, operator: Operator, of: impl Fn(&Linear) -> f64) -> f64 {
+fn mean(layers: &Layers, operator: Operator, of: impl Fn(&OperatorError) -> f64) -> f64 {
     let found = layers.linears().filter(|(site, _)| site.operator == operator);
     let (sum, count) = found.fold((0.0, 0.0), |(sum, n), (_, linear)| (sum + of(linear), n + 1.0));
     sum / count
@@ -71,7 +71,7 @@ pub(super) fn tables(rows: &[Row<'_>]) -> String {
         let mut cells = vec![head.map(String::from).to_vec()];
         for &operator in Operator::ALL {
             let Some(error) = error(row.layers, |site| site.operator == operator) else { continue };
-            let mean = |of: fn(&Linear) -> f64| mean(row.layers, operator, of);
+            let mean = |of: fn(&OperatorError) -> f64| mean(row.layers, operator, of);
             cells.push(vec![
                 operator.to_string(),
                 format!("{error:.5}"),

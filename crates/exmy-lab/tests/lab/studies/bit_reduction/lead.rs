@@ -1,6 +1,6 @@
-use exmy_lab::studies::bit_reduction::lead::{Curve, Risen, around, count, risen, scatter};
+use exmy_lab::studies::bit_reduction::lead::{Points, Risen, around, count, risen, scatter};
 
-fn curve(values: &[f64]) -> Curve {
+fn curve(values: &[f64]) -> Points {
     values.iter().enumerate().map(|(i, value)| (25.0 * i as f64, *value)).collect()
 }
 

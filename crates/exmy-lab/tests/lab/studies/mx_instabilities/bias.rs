@@ -1,4 +1,4 @@
-use exmy_lab::studies::mx_instabilities::bias::{Seen, judge, onset, words};
+use exmy_lab::studies::mx_instabilities::bias::{Drift, judge, onset, words};
 
 #[test]
 fn onsets_need_records_in_a_row() {
@@ -12,7 +12,7 @@ fn onsets_need_records_in_a_row() {
 
 #[test]
 fn the_search_tells_onsets_apart() {
-    let seen = |drifts, onset, diverged| Seen { drifts, shrinks: !drifts, onset, diverged };
+    let seen = |drifts, onset, diverged| Drift { drifts, shrinks: !drifts, onset, diverged };
     let all = [
         seen(true, Some(40), Some(90)),
         seen(true, Some(50), Some(90)),
@@ -30,9 +30,9 @@ fn the_search_tells_onsets_apart() {
 
 #[test]
 fn verdicts_follow_the_order_of_events() {
-    let seen = |drifts, onset, diverged| Seen { drifts, shrinks: !drifts, onset, diverged };
+    let seen = |drifts, onset, diverged| Drift { drifts, shrinks: !drifts, onset, diverged };
     let quiet = [seen(true, None, None); 5];
-    let word = |last: Seen| judge(&[&quiet[..], &[last]].concat()).word();
+    let word = |last: Drift| judge(&[&quiet[..], &[last]].concat()).word();
     assert_eq!(word(seen(true, Some(50), Some(90))), "reproduced");
     assert_eq!(word(seen(true, Some(50), None)), "not seen at this scale");
     assert_eq!(word(seen(true, None, Some(90))), "contradicted");

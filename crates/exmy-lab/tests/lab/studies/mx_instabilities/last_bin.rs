@@ -1,5 +1,5 @@
 use exmy::format::Format;
-use exmy_lab::studies::mx_instabilities::last_bin::{Seen, gaps, judge};
+use exmy_lab::studies::mx_instabilities::last_bin::{Clustering, gaps, judge};
 
 /// Inside a binade from 1/8 down to 1/15; the last one ends at 448, after 416.
 #[test]
@@ -15,10 +15,10 @@ fn gaps_of_e4m3_by_hand() {
 
 #[test]
 fn verdicts_follow_what_is_seen() {
-    let seen = |first, most, activations| Seen { first, most, last: 0.0, activations };
+    let seen = |first, most, activations| Clustering { first, most, last: 0.0, activations };
     let (yes, no) = (seen(0.0, 0.9, 0.01), seen(0.0, 0.2, 0.01));
     let control = [seen(0.98, 1.0, 0.01)];
-    let word = |natural: &[Seen], control: &[Seen]| judge(natural, control).word();
+    let word = |natural: &[Clustering], control: &[Clustering]| judge(natural, control).word();
     assert_eq!(word(&[yes, yes], &control), "reproduced");
     assert_eq!(word(&[yes, no], &control), "not seen at this scale");
     assert_eq!(word(&[no, no], &control), "not seen at this scale");

@@ -1,9 +1,9 @@
 //! Rounded weights that are kept from call to call, where parameters do not change in between.
 //!
 //! An evaluation reads the same weights in each window, and text in each token. Who owns the parameters says
-//! how much may be kept ([`Kept::new`]) and forgets it when they change ([`Kept::forget`]). Kept are weights
-//! of forward products that no random bits and no memory of earlier steps enter: what is kept is what would
-//! be made again, bit for bit. Training keeps nothing.
+//! how much may be kept ([`WeightCache::new`]) and forgets it when they change ([`WeightCache::forget`]). Kept
+//! are weights of forward products that no random bits and no memory of earlier steps enter: what is kept is
+//! what would be made again, bit for bit. Training keeps nothing.
 
 use std::collections::BTreeMap;
 
@@ -19,25 +19,25 @@ pub(in crate::recipe) type Key = (Site, usize);
 
 /// Rounded weights of one model under one recipe.
 #[derive(Debug)]
-pub struct Kept<D: Quantize = Cpu> {
-    /// Elements for which there is room yet.
-    room: usize,
+pub struct WeightCache<D: Quantize = Cpu> {
+    /// Elements that still fit.
+    free: usize,
     /// Elements that are kept.
     held: usize,
     packed: BTreeMap<Key, D::Packed>,
     images: BTreeMap<Key, (Buffer<D>, [usize; 2])>,
 }
 
-impl<D: Quantize> Default for Kept<D> {
+impl<D: Quantize> Default for WeightCache<D> {
     fn default() -> Self {
         Self::new(0)
     }
 }
 
-impl<D: Quantize> Kept<D> {
-    /// With room for so many elements, each of which takes four bytes at most.
-    pub fn new(room: usize) -> Self {
-        Self { room, held: 0, packed: BTreeMap::new(), images: BTreeMap::new() }
+impl<D: Quantize> WeightCache<D> {
+    /// With space for so many elements, each of which takes four bytes at most.
+    pub fn new(free: usize) -> Self {
+        Self { free, held: 0, packed: BTreeMap::new(), images: BTreeMap::new() }
     }
 
     /// Elements that are kept.
@@ -47,25 +47,25 @@ impl<D: Quantize> Kept<D> {
 
     /// Gives up all that is kept: other parameters come.
     pub fn forget(&mut self) {
-        *self = Self::new(self.room + self.held);
+        *self = Self::new(self.free + self.held);
     }
 
-    /// Whether there is room for so many elements more.
-    pub(super) fn has_room(&self, elements: usize) -> bool {
-        elements <= self.room
+    /// Whether so many elements more fit.
+    pub(super) fn fits(&self, elements: usize) -> bool {
+        elements <= self.free
     }
 
-    /// Takes room for a weight that is not kept yet; whether there is enough.
+    /// Takes space for a weight that is not kept yet; whether there is enough.
     fn reserve(&mut self, elements: usize) -> bool {
-        let fits = self.has_room(elements);
+        let fits = self.fits(elements);
         if fits {
-            (self.room, self.held) = (self.room - elements, self.held + elements);
+            (self.free, self.held) = (self.free - elements, self.held + elements);
         }
         fits
     }
 
     /// The packed operands of a product whose right one stays; whether that is yet to be packed. `None` if
-    /// there is no room.
+    /// there is no space.
     pub(in crate::recipe) fn packed(
         &mut self,
         key: Key,
@@ -84,7 +84,7 @@ impl<D: Quantize> Kept<D> {
         Some(Matrix::new(buffer.first(rows * cols), *rows, *cols))
     }
 
-    /// Keeps the image that a buffer holds, if there is room.
+    /// Keeps the image that a buffer holds, if it fits.
     pub(super) fn keep(&mut self, key: Key, buffer: Buffer<D>, size: [usize; 2]) {
         if self.reserve(size[0] * size[1]) {
             self.images.insert(key, (buffer, size));
