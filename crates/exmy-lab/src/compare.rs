@@ -81,7 +81,7 @@ pub enum Records {
 
 /// A key of the configuration, and the value that each run has; `None` where it has none.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Difference {
+pub struct KeyDifference {
     /// The key as `--set` takes it.
     pub key: String,
     /// The values as TOML.
@@ -94,18 +94,18 @@ pub struct Comparison {
     /// The runs; the others are compared with the first or with its repetition of their seed.
     pub runs: Vec<Compared>,
     /// The keys in which they differ.
-    pub configuration: Vec<Difference>,
+    pub configuration: Vec<KeyDifference>,
 }
 
 /// In what some configurations differ.
-pub fn differences(configs: &[&Config]) -> Vec<Difference> {
+pub fn differences(configs: &[&Config]) -> Vec<KeyDifference> {
     let all: Vec<Keys> = configs.iter().map(|config| keys(config)).collect();
     let names: BTreeSet<&String> = all.iter().flat_map(Keys::keys).collect();
-    let of = |key: &String| Difference {
+    let of = |key: &String| KeyDifference {
         key: key.clone(),
         values: all.iter().map(|keys| keys.get(key).map(Value::to_string)).collect(),
     };
-    let different = |found: &Difference| differ(found.values.iter());
+    let different = |found: &KeyDifference| differ(found.values.iter());
     names.into_iter().map(of).filter(different).collect()
 }
 

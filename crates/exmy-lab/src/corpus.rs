@@ -40,7 +40,7 @@ pub const BATCH: usize = 4 << 20;
 
 /// What is wanted.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Options {
+pub struct CorpusOptions {
     /// Where the vocabulary comes from.
     pub vocabulary: Vocabulary,
     /// The share of the text, at its end, that is for validation; above 0 and below 1.
@@ -84,7 +84,7 @@ pub type Watch<'a> = dyn FnMut(&Progress<'_>) -> ControlFlow<()> + Send + 'a;
 pub fn make(
     texts: &[PathBuf],
     out: &Path,
-    options: &Options,
+    options: &CorpusOptions,
     watch: &mut Watch<'_>,
 ) -> Result<Option<Manifest>> {
     if let Vocabulary::Train(size) = options.vocabulary
@@ -148,7 +148,7 @@ fn manifest_of(out: &Path) -> Result<Option<Manifest>> {
 }
 
 /// The token behind documents, which a tokenizer that is given must have.
-fn end_of_text(options: &Options, given: Option<&Tokenizer>) -> Result<Option<String>> {
+fn end_of_text(options: &CorpusOptions, given: Option<&Tokenizer>) -> Result<Option<String>> {
     let has = |text: &str| given.map_or(text == END_OF_TEXT, |given| given.id(text).is_some());
     match options.end_of_text.as_deref() {
         None => Ok(has(END_OF_TEXT).then(|| END_OF_TEXT.to_owned())),

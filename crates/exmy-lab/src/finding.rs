@@ -1,9 +1,9 @@
 //! What an experiment of a study is: which runs it needs, and what it makes of them.
 //!
-//! An [`Experiment`] is a figure of a paper, or a question of our own; [`studies`](crate::studies) lists those
-//! of each. It names the paper's item and what that claims, asks for [runs](Experiment::runs), and draws
-//! [`Findings`]: pictures, tables, sentences, and a verdict with the numbers it rests on. A claim is only
-//! [reproduced](Verdict::Reproduced) when its criterion holds.
+//! An [`Experiment`] is a figure of a paper, or a question of our own; [`studies`](crate::studies) lists
+//! those of each. It names the paper's item and what that claims, asks for [runs](Experiment::runs), and
+//! draws [`Findings`]: pictures, tables, sentences, and a verdict with the numbers it rests on. A claim is
+//! only [reproduced](Verdict::Reproduced) when its criterion holds.
 
 use crate::plot;
 use crate::run_config::{RunConfig, Setting};

@@ -8,7 +8,7 @@
 //! weights they are laid through. The same seed shows checkpoints and number formats from the same side.
 //!
 //! "To FP8 and Back Again" (arXiv 2405.18710) draws them of a run that is about to diverge and finds them
-//! smooth, that is, no diagnostic; [`Grid::minima`] puts a number to it.
+//! smooth, that is, no diagnostic; [`Landscape::minima`] puts a number to it.
 
 use crate::plot::{Axis, Figure, Heat, Panel, Series};
 use exmy::random::Stream;
@@ -67,7 +67,7 @@ pub fn length(values: &[f32]) -> f64 {
 
 /// Losses over a square of the plane.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Grid {
+pub struct Landscape {
     /// Points a side.
     pub side: usize,
     /// `alpha` and `beta` run from minus this to this.
@@ -79,7 +79,7 @@ pub struct Grid {
 /// The loss at each of `side` x `side` points about `params`. An odd side has the parameters themselves
 /// in its middle, to the bit; of a side of 1 they are all.
 ///
-/// `loss` is called once a point, in the order of [`Grid::losses`].
+/// `loss` is called once a point, in the order of [`Landscape::losses`].
 ///
 /// ```
 /// use exmy_lab::landscape::grid;
@@ -98,7 +98,7 @@ pub fn grid(
     side: usize,
     range: f64,
     mut loss: impl FnMut(&[f32]) -> f64,
-) -> Grid {
+) -> Landscape {
     assert!(params.len() == first.len() && params.len() == second.len(), "a direction of a model");
     let mut at = params.to_vec();
     let mut losses = Vec::with_capacity(side * side);
@@ -111,7 +111,7 @@ pub fn grid(
             losses.push(loss(&at));
         }
     }
-    Grid { side, range, losses }
+    Landscape { side, range, losses }
 }
 
 /// Where point `i` of a side lies.
@@ -121,7 +121,7 @@ fn place(side: usize, range: f64, i: usize) -> f64 {
     if side > 1 { range * twice / (side - 1) as f64 } else { 0.0 }
 }
 
-impl Grid {
+impl Landscape {
     /// `(alpha, beta)` of a point by its place among [`losses`](Self::losses).
     pub fn at(&self, index: usize) -> (f64, f64) {
         let place = |i| place(self.side, self.range, i);

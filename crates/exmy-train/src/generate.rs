@@ -10,7 +10,7 @@ use crate::nn::device::{Buffer, Cpu};
 use crate::nn::site::Place;
 use crate::recipe::device::Quantize;
 use crate::recipe::{Engine, Images, Phase, Plan, Recipe, WeightCache};
-use crate::train::sample::{Options, draw};
+use crate::train::sample::{Sampling, draw};
 use exmy::error::{Error, Result};
 use exmy::random::{Philox, Stream};
 
@@ -22,7 +22,7 @@ pub struct Generator<D: Quantize = Cpu> {
     plan: Plan,
     images: Images<D>,
     cache: Cache<D>,
-    options: Options,
+    options: Sampling,
 }
 
 impl<D: Quantize> Generator<D> {
@@ -38,7 +38,7 @@ impl<D: Quantize> Generator<D> {
         config: Config,
         params: Vec<f32>,
         recipe: &Recipe,
-        options: Options,
+        options: Sampling,
     ) -> Result<Self> {
         let decoder = Decoder::on(device.clone(), config);
         let decoder = decoder.map_err(|error| Error::new(error.to_string()))?;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use exmy_train::train::data::manifest::{MANIFEST, Made, Manifest, Part, UNFINISHED};
+use exmy_train::train::data::manifest::{MANIFEST, Made, Manifest, TokenFile, UNFINISHED};
 use exmy_train::train::data::{
     Batches, DataError, DataOptions, Dataset, Source, Split, Tokens, windows,
 };
@@ -451,7 +451,7 @@ fn with_manifest(vocabulary: usize, files: [(&[u8], u64, u64, &str); 2]) -> Temp
     let parts = [("train.bin", files[0]), ("val.bin", files[1])].map(|(name, file)| {
         let (bytes, tokens, text_bytes, sha256) = file;
         write(&folder, name, bytes);
-        Part { file: name.into(), tokens, text_bytes, sha256: sha256.into() }
+        TokenFile { file: name.into(), tokens, text_bytes, sha256: sha256.into() }
     });
     let made = Made {
         vocabulary: Some(vocabulary),

@@ -9,7 +9,7 @@ use exmy_train::nn::device::Cpu;
 use exmy_train::nn::parameters::Entry;
 use exmy_train::recipe::Recipe;
 use exmy_train::recipe::device::Quantize;
-use exmy_train::train::sample::Options;
+use exmy_train::train::sample::Sampling;
 
 use super::device;
 
@@ -89,9 +89,9 @@ fn an_evaluation_has_the_numbers_of_the_cpu() {
 #[test]
 fn a_text_has_the_tokens_of_the_cpu() {
     let Some(device) = device() else { return };
-    let options = Options { temperature: 0.9, top_k: 20, seed: 5 };
+    let options = Sampling { temperature: 0.9, top_k: 20, seed: 5 };
     for name in ["f32", "mxfp4+k:tensor=mxfp8-e4m3+v:tensor=mxfp8-e4m3"] {
-        fn written<D: Quantize>(device: D, name: &str, options: Options) -> Vec<Vec<f32>> {
+        fn written<D: Quantize>(device: D, name: &str, options: Sampling) -> Vec<Vec<f32>> {
             let (config, params) = model();
             let recipe = name.parse().unwrap();
             let mut generator = Generator::new(device, config, params, &recipe, options).unwrap();

@@ -6,7 +6,7 @@
 
 use exmy::error::{Error, Result};
 use exmy::safetensors::{given, whole};
-use exmy_train::train::data::manifest::{Part, Width};
+use exmy_train::train::data::manifest::{TokenFile, Width};
 use exmy_train::train::digest::{Digest, Sha256};
 use std::fs;
 use std::io::{self, Write};
@@ -96,7 +96,7 @@ impl Parts {
     ///
     /// # Errors
     /// If one is missing, or the file cannot be written.
-    pub fn join(&self, path: &Path, places: &[Place], text_bytes: u64) -> Result<Part> {
+    pub fn join(&self, path: &Path, places: &[Place], text_bytes: u64) -> Result<TokenFile> {
         let failed = |error| Error::io("write", path, error);
         whole::remove_abandoned(path);
         let mut file = whole::WholeFile::create(path).map_err(failed)?;
@@ -112,6 +112,6 @@ impl Parts {
         }
         file.finish().map_err(failed)?;
         let tokens = written / self.width.bytes() as u64;
-        Ok(Part { file: whole::split(path).1, tokens, text_bytes, sha256: hash.finish() })
+        Ok(TokenFile { file: whole::split(path).1, tokens, text_bytes, sha256: hash.finish() })
     }
 }

@@ -15,10 +15,10 @@ pub(super) const ROWS_RIGHT: f64 = WIDTH - PAD;
 /// How wide and how high slanted text is for its length: at 45 degrees.
 pub(super) const SLANT: f64 = core::f64::consts::FRAC_1_SQRT_2;
 
-/// The most room of a slanted name.
+/// The most space of a slanted name.
 pub(super) const SLANTED: f64 = NAME * 1.25;
 
-/// The lines of a category's name below its place, where it fits in three; `slot` is the room of a category.
+/// The lines of a category's name below its place, where it fits in three; `slot` is the space of a category.
 pub(super) fn flat(name: &str, slot: f64) -> Option<Vec<String>> {
     broken(name, FONT, slot - 12.0).filter(|lines| lines.len() <= 3)
 }

@@ -1,7 +1,7 @@
 use exmy::parallel::with_threads;
 use exmy_lab::corpus::input::list;
 use exmy_lab::corpus::pieces::{LONGEST, Piece, Pieces};
-use exmy_lab::corpus::{BATCH, Options, Progress, Vocabulary, make};
+use exmy_lab::corpus::{BATCH, CorpusOptions, Progress, Vocabulary, make};
 use exmy_lab::tokenizer::Tokenizer;
 use exmy_train::train::data::manifest::Manifest;
 use exmy_train::train::data::{DataOptions, Dataset, Source};
@@ -114,15 +114,20 @@ fn text(bytes: usize) -> String {
     text
 }
 
-fn options() -> Options {
-    Options { vocabulary: Vocabulary::Train(300), validation: 0.2, end_of_text: None, batch: 500 }
+fn options() -> CorpusOptions {
+    CorpusOptions {
+        vocabulary: Vocabulary::Train(300),
+        validation: 0.2,
+        end_of_text: None,
+        batch: 500,
+    }
 }
 
-fn made(texts: &[PathBuf], out: &Path, options: &Options) -> Manifest {
+fn made(texts: &[PathBuf], out: &Path, options: &CorpusOptions) -> Manifest {
     make(texts, out, options, &mut |_: &Progress<'_>| ControlFlow::Continue(())).unwrap().unwrap()
 }
 
-fn refused(texts: &[PathBuf], out: &Path, options: &Options) -> String {
+fn refused(texts: &[PathBuf], out: &Path, options: &CorpusOptions) -> String {
     let made = make(texts, out, options, &mut |_: &Progress<'_>| ControlFlow::Continue(()));
     made.unwrap_err().to_string()
 }
@@ -205,7 +210,7 @@ fn stopped_or_cut_anywhere_the_bytes_are_the_same() {
             let length = file.metadata().unwrap().len();
             file.set_len((i as u64 * 7919 + stop) % length).unwrap();
         }
-        let other = Options { batch: 500 + 100 * (stop as usize % 3), ..options() };
+        let other = CorpusOptions { batch: 500 + 100 * (stop as usize % 3), ..options() };
         with_threads(1 + stop as usize % 3, || made(&source, &out, &other)).unwrap();
         assert!(contents(&out) == expected, "stopped at call {stop}");
     }
@@ -219,7 +224,7 @@ fn a_tokenizer_of_others() {
     let source = [write(folder.path(), "text.txt", "low lower\n<|endoftext|>slow\n".repeat(9))];
     let trained = Tokenizer::train(["low low low lower lowest"].iter(), 300).unwrap();
     let path = write(folder.path(), "given.json", trained.json());
-    let given = Options { vocabulary: Vocabulary::Read(path), ..options() };
+    let given = CorpusOptions { vocabulary: Vocabulary::Read(path), ..options() };
     let (out, bare) = (folder.path().join("out"), folder.path().join("bare"));
     made(&source, &out, &given);
     let bytes = fs::read(out.join("train.bin")).unwrap();
@@ -235,7 +240,7 @@ fn a_tokenizer_of_others() {
     made(&source, &out, &given);
     assert!(contents(&out) == before);
 
-    made(&source, &bare, &Options { end_of_text: Some(String::new()), ..given.clone() });
+    made(&source, &bare, &CorpusOptions { end_of_text: Some(String::new()), ..given.clone() });
     let bare = fs::read(bare.join("train.bin")).unwrap();
     assert_eq!(bare[..14], [&tokens[..8], &tokens[10..]].concat());
     // Numbers of more than 16 bits take four bytes.
@@ -245,11 +250,11 @@ fn a_tokenizer_of_others() {
     let wide = Vocabulary::Read(write(folder.path(), "wide.json", wide));
     let (texts, wide_out) =
         ([write(folder.path(), "lo.txt", "lo\n".repeat(9))], folder.path().join("wide"));
-    let manifest = made(&texts, &wide_out, &Options { vocabulary: wide, ..given.clone() });
+    let manifest = made(&texts, &wide_out, &CorpusOptions { vocabulary: wide, ..given.clone() });
     assert_eq!(manifest.vocabulary, 70_001);
     let data = Dataset::load(&Source::Path(wide_out), &DataOptions::default()).unwrap();
     assert_eq!(data.train.get(0..3), [70_000, line_end.into(), 70_000]);
-    let other = Options { end_of_text: Some("</s>".into()), ..given };
+    let other = CorpusOptions { end_of_text: Some("</s>".into()), ..given };
     assert!(refused(&source, &out, &other).contains("no token \"</s>\""));
 }
 
@@ -259,14 +264,14 @@ fn what_cannot_be_done_is_said() {
     let path = |name: &str| folder.path().join(name);
     let source = [write(folder.path(), "text.txt", text(2000))];
     let out = path("out");
-    let refused = |texts: &[PathBuf], options: &Options| refused(texts, &out, options);
-    let with = |validation| Options { validation, ..options() };
+    let refused = |texts: &[PathBuf], options: &CorpusOptions| refused(texts, &out, options);
+    let with = |validation| CorpusOptions { validation, ..options() };
     for share in [0.0, 1.0, -0.5, f64::NAN] {
         assert!(refused(&source, &with(share)).contains("validation share"));
     }
-    let small = Options { vocabulary: Vocabulary::Train(256), ..options() };
+    let small = CorpusOptions { vocabulary: Vocabulary::Train(256), ..options() };
     assert!(refused(&source, &small).contains("257"));
-    let lost = Options { vocabulary: Vocabulary::Read(path("lost.json")), ..options() };
+    let lost = CorpusOptions { vocabulary: Vocabulary::Read(path("lost.json")), ..options() };
     assert!(refused(&source, &lost).contains("lost.json"));
     assert!(refused(&["-".into()], &options()).contains("no file"));
     assert!(refused(&[path("lost.txt")], &options()).contains("lost.txt"));
@@ -290,7 +295,7 @@ fn what_cannot_be_done_is_said() {
     let strange = self::refused(&source, stranger.parent().unwrap(), &options());
     assert!(strange.contains("not empty"), "{strange}");
     made(&source, &out, &options());
-    for other in [with(0.1), Options { vocabulary: Vocabulary::Train(301), ..options() }] {
+    for other in [with(0.1), CorpusOptions { vocabulary: Vocabulary::Train(301), ..options() }] {
         assert!(refused(&source, &other).contains("other settings"));
     }
     fs::write(&source[0], text(2100)).unwrap();

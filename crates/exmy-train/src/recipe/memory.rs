@@ -19,7 +19,7 @@ use crate::nn::site::{Operand, Site};
 
 /// A window of one operand.
 #[derive(Debug, Default, PartialEq)]
-pub struct Window {
+pub struct ScaleWindow {
     /// The step whose magnitude came last.
     pub step: u64,
     /// Largest magnitudes, the newest last.
@@ -28,7 +28,7 @@ pub struct Window {
     pub scale: f32,
 }
 
-impl Clone for Window {
+impl Clone for ScaleWindow {
     fn clone(&self) -> Self {
         Self { amax: self.amax.clone(), ..*self }
     }
@@ -69,7 +69,7 @@ impl Clone for Hot {
 #[derive(Debug, Default, PartialEq)]
 pub struct Memory {
     /// Windows of operands whose scales are delayed.
-    pub windows: BTreeMap<(Site, Operand), Window>,
+    pub windows: BTreeMap<(Site, Operand), ScaleWindow>,
     /// Hot channels of operators.
     pub hot: BTreeMap<Site, Hot>,
 }
@@ -114,7 +114,7 @@ fn scale(before: f32, amax: f32, max: f32) -> f32 {
     }
 }
 
-impl Window {
+impl ScaleWindow {
     /// What a tensor of largest magnitude `amax` is divided by at a training step, or (`step` is `None`) at
     /// an evaluation. `amax` is asked for only where it matters.
     pub fn scale(
@@ -215,7 +215,7 @@ impl Memory {
                 let step = words.next()?.parse().ok()?;
                 let scale = float(words.next()?)?;
                 let amax = words.map(float).collect::<Option<_>>()?;
-                self.windows.insert((site, operand), Window { step, amax, scale });
+                self.windows.insert((site, operand), ScaleWindow { step, amax, scale });
             }
             "hot" => {
                 let site = words.next()?.parse().ok()?;

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 /// What a rule has seen.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Seen {
+pub struct RuleState {
     /// Records in a row for which it holds, and the step of the first.
     streak: u64,
     since: u64,
@@ -23,7 +23,7 @@ pub struct Seen {
 
 /// What follows from a line.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Verdict {
+pub enum NextAction {
     /// The next step.
     GoOn,
     /// The end of the run.
@@ -44,7 +44,7 @@ pub struct Decision {
     /// For the line's record.
     pub events: Vec<Event>,
     /// For the run.
-    pub verdict: Verdict,
+    pub verdict: NextAction,
 }
 
 /// What the lines so far have decided: the recipe in force, and what the rules have seen.
@@ -59,7 +59,7 @@ pub struct Control<'a> {
     watchdog: Watchdog,
     /// What each rule of `[[when]]` has seen.
     #[doc(hidden)]
-    pub rules: Vec<Seen>,
+    pub rules: Vec<RuleState>,
 }
 
 impl<'a> Control<'a> {
@@ -77,7 +77,7 @@ impl<'a> Control<'a> {
             losses: RunningMedian::new(window),
             norms: RunningMedian::new(window),
             watchdog: Watchdog::new(&config.stop, window),
-            rules: vec![Seen::default(); config.when.len()],
+            rules: vec![RuleState::default(); config.when.len()],
         }
     }
 
@@ -151,7 +151,7 @@ impl<'a> Control<'a> {
         }
         let spike = line.loss.and_then(|loss| self.losses.ratio(loss));
         let grad_spike = line.grad_norm.and_then(|norm| self.norms.ratio(norm));
-        let mut verdict = Verdict::GoOn;
+        let mut verdict = NextAction::GoOn;
         for (index, (when, seen)) in self.config.when.iter().zip(&mut self.rules).enumerate() {
             let is_broken = broken.is_some()
                 && matches!(&*when.metric, "loss" | "grad_norm" | "spike" | "grad_spike");
@@ -177,7 +177,7 @@ impl<'a> Control<'a> {
             }
             seen.streak += 1;
             let at_once = is_broken && when.rollback;
-            if seen.streak < when.records && !at_once || verdict != Verdict::GoOn {
+            if seen.streak < when.records && !at_once || verdict != NextAction::GoOn {
                 continue;
             }
             let (rule, metric) = (index + 1, when.metric.clone());
@@ -187,14 +187,14 @@ impl<'a> Control<'a> {
             } else if when.rollback {
                 let recipe = self.recipe.to_string();
                 let event = Event::Rollback { rule, metric, value, from: step, to: 0, recipe };
-                verdict = Verdict::RollBack { since: seen.since, event };
+                verdict = NextAction::RollBack { since: seen.since, event };
                 continue;
             } else {
                 self.recipe = when.then.change(&self.recipe)?;
                 let recipe = self.recipe.to_string();
                 events.push(Event::When { rule, metric, value, recipe });
             }
-            *seen = Seen {
+            *seen = RuleState {
                 streak: 0,
                 since: 0,
                 silent_until: (when.cooldown > 0).then(|| step + when.cooldown),
@@ -211,9 +211,9 @@ impl<'a> Control<'a> {
             Some(reason) => Some(reason.to_owned()),
             None => self.watchdog.bark(line),
         };
-        if let (Some(reason), Verdict::GoOn) = (reason, &verdict) {
+        if let (Some(reason), NextAction::GoOn) = (reason, &verdict) {
             events.push(Event::Diverged { reason });
-            verdict = Verdict::Stop;
+            verdict = NextAction::Stop;
         }
         Ok(Decision { events, verdict })
     }

@@ -25,7 +25,7 @@ pub mod recall;
 mod source;
 mod tokens;
 
-pub use batches::{Batches, Windows, windows};
+pub use batches::{Batches, TokenWindows, windows};
 pub use error::{DataError, Split};
 #[doc(hidden)]
 pub use files::files_below;

@@ -8,7 +8,7 @@ use crate::nn::site::Product;
 use crate::recipe::Plan;
 use crate::train::config::Config;
 use crate::train::record::{Event, Metrics};
-use crate::train::trigger::Part;
+use crate::train::trigger::RecipeChange;
 use exmy::error::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -84,7 +84,7 @@ impl fmt::Display for Span {
 }
 
 /// What the rule of this number, from 1, changes.
-fn then<T>(rules: &[T], number: usize, part: fn(&T) -> &Part) -> Option<&Part> {
+fn then<T>(rules: &[T], number: usize, part: fn(&T) -> &RecipeChange) -> Option<&RecipeChange> {
     rules.get(number.checked_sub(1)?).map(part)
 }
 

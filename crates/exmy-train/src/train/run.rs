@@ -35,7 +35,7 @@ use crate::recipe::Observer;
 use crate::recipe::device::Quantize;
 use crate::train::checkpoint;
 use crate::train::config::{self, Config};
-use crate::train::control::{Control, Verdict};
+use crate::train::control::{Control, NextAction};
 use crate::train::data::{DataOptions, Dataset};
 use crate::train::precision::{self, Span};
 use crate::train::probe::Probe;
@@ -304,10 +304,10 @@ impl<D: Quantize> Run<'_, D> {
             }
             let decision = self.control.decide(&line, broken.as_deref())?;
             line.events.extend(decision.events);
-            self.diverged = decision.verdict == Verdict::Stop;
+            self.diverged = decision.verdict == NextAction::Stop;
             self.metrics.push(&line)?;
             let goes_on = watch.step(&line, steps);
-            if let Verdict::RollBack { since, event } = decision.verdict {
+            if let NextAction::RollBack { since, event } = decision.verdict {
                 self.roll_back(since, event)?;
                 if !goes_on {
                     return Ok(false);

@@ -20,7 +20,7 @@ use exmy::shown::printable_path;
 
 /// How tokens are drawn.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Options {
+pub struct Sampling {
     /// 1 draws from the model's own distribution, 0 takes the likeliest token.
     pub temperature: f64,
     /// Only the so many likeliest tokens are candidates; 0: all.
@@ -37,7 +37,7 @@ pub struct Sampler<D: Quantize = Cpu> {
     params: Buffer<D>,
     plan: Plan,
     images: Images<D>,
-    options: Options,
+    options: Sampling,
     /// Keys and values of tokens, and these tokens; `None` where nothing is kept.
     cache: Option<(Cache<D>, Vec<u32>)>,
 }
@@ -47,7 +47,7 @@ impl Sampler {
     ///
     /// # Errors
     /// If the folder holds no run, the run has no weights yet, or they cannot be read.
-    pub fn open(folder: &Folder, options: Options) -> Result<Self> {
+    pub fn open(folder: &Folder, options: Sampling) -> Result<Self> {
         Self::open_on(Cpu::new(), folder, options)
     }
 }
@@ -57,7 +57,7 @@ impl<D: Quantize> Sampler<D> {
     ///
     /// # Errors
     /// As [`Sampler::open`].
-    pub fn open_on(device: D, folder: &Folder, options: Options) -> Result<Self> {
+    pub fn open_on(device: D, folder: &Folder, options: Sampling) -> Result<Self> {
         let config = folder.config()?;
         let Some(shape) = config.model.decoder().copied() else {
             return Err(Error::new(format!(
@@ -142,7 +142,7 @@ impl<D: Quantize> Sampler<D> {
 }
 
 /// The token at which the cumulative probability first exceeds `uniform`.
-pub fn draw(logits: &[f32], options: Options, uniform: f64) -> u32 {
+pub fn draw(logits: &[f32], options: Sampling, uniform: f64) -> u32 {
     let mut order: Vec<usize> = (0..logits.len()).collect();
     // Equal logits keep their order, so the result does not depend on the sorting algorithm.
     order.sort_by(|&a, &b| logits[b].total_cmp(&logits[a]));

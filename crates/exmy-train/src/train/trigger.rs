@@ -37,7 +37,7 @@ use toml::{Table, Value};
 /// A recipe, or the part of one that changes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum Part {
+pub enum RecipeChange {
     /// A recipe's text; with a leading `+` what is appended to the one in force.
     Text(String),
     /// A recipe's table; without a `base` that is the one in force.
@@ -51,7 +51,7 @@ pub struct At {
     /// Steps done before the change.
     pub step: u64,
     /// What changes.
-    pub then: Part,
+    pub then: RecipeChange,
 }
 
 /// A change that a recorded value asks for.
@@ -72,7 +72,7 @@ pub struct When {
     #[serde(rename = "for", default = "one")]
     pub records: u64,
     /// What changes.
-    pub then: Part,
+    pub then: RecipeChange,
     /// Steps after a change in which the rule sees nothing.
     #[serde(default)]
     pub cooldown: u64,
@@ -92,7 +92,7 @@ const fn one() -> u64 {
 /// Values every run records, by name.
 pub const METRICS: [&str; 6] = ["loss", "val_loss", "grad_norm", "lr", "spike", "grad_spike"];
 
-impl Part {
+impl RecipeChange {
     /// The recipe that comes of `recipe` by this change.
     ///
     /// # Errors

@@ -4,9 +4,9 @@ use super::{data, logits, truth};
 use exmy_train::generate::Generator;
 use exmy_train::nn::Cpu;
 use exmy_train::published::Published;
-use exmy_train::train::sample::Options;
+use exmy_train::train::sample::Sampling;
 
-const GREEDY: Options = Options { temperature: 0.0, top_k: 0, seed: 1 };
+const GREEDY: Sampling = Sampling { temperature: 0.0, top_k: 0, seed: 1 };
 
 fn generator(family: &str, recipe: &str) -> Generator {
     let mut model = Published::open(&data(family)).unwrap();

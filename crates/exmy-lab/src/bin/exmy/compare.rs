@@ -5,7 +5,7 @@ use crate::rows::{Line, table, width};
 use crate::{PARTLY, show};
 use clap::Args;
 use exmy::error::{Error, Result};
-use exmy_lab::compare::{Compared, Comparison, Difference, Records, compare};
+use exmy_lab::compare::{Compared, Comparison, KeyDifference, Records, compare};
 use exmy_lab::gather::{configured, first_line};
 use serde_json::json;
 use std::path::PathBuf;
@@ -79,7 +79,7 @@ fn text(found: &Comparison, width: Option<usize>) -> String {
 
 /// The keys in which the configurations of so many runs differ. Of many runs each has a line, of a few a
 /// column.
-fn configuration(runs: usize, keys: &[Difference], width: Option<usize>) -> String {
+fn configuration(runs: usize, keys: &[KeyDifference], width: Option<usize>) -> String {
     if keys.is_empty() {
         return "all keys of the configurations are the same\n".into();
     }
@@ -95,7 +95,7 @@ fn configuration(runs: usize, keys: &[Difference], width: Option<usize>) -> Stri
         let lines = numbers().enumerate().map(|(i, number)| line(number, cells(i)));
         (keys.iter().map(|key| key.key.as_str()).collect(), lines.collect())
     } else {
-        let cells = |key: &Difference| key.values.iter().map(plain).collect();
+        let cells = |key: &KeyDifference| key.values.iter().map(plain).collect();
         (numbers().collect(), keys.iter().map(|key| line(&key.key, cells(key))).collect())
     };
     let heads: Vec<&str> = std::iter::once("configuration").chain(heads).collect();
@@ -138,7 +138,7 @@ mod tests {
     fn many_runs_stand_below_each_other() {
         let key = |key: &str, runs: usize| {
             let values = (1..=runs).map(|i| (i > 1).then(|| format!("\"{key}{i}\""))).collect();
-            Difference { key: key.into(), values }
+            KeyDifference { key: key.into(), values }
         };
         let few = "configuration  1  2\nrecipe         -  recipe2\nseed           -  seed2\n";
         assert_eq!(configuration(2, &[key("recipe", 2), key("seed", 2)], None), few);

@@ -9,7 +9,7 @@ use exmy::error::Result;
 use exmy::safetensors::Progress;
 use exmy::shown::printable_path;
 use exmy_lab::amounts::thousands;
-use exmy_lab::corpus::{self, BATCH, Options, Vocabulary};
+use exmy_lab::corpus::{self, BATCH, CorpusOptions, Vocabulary};
 use exmy_lab::table::aligned;
 use exmy_train::train::data::manifest::Manifest;
 use std::ops::ControlFlow;
@@ -75,7 +75,7 @@ request; what was done is kept.
 /// Runs the command; the result is the exit code.
 pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
     let stop = Stop::listen()?;
-    let options = Options {
+    let options = CorpusOptions {
         vocabulary: match &arguments.tokenizer {
             Some(path) => Vocabulary::Read(path.clone()),
             None => Vocabulary::Train(arguments.vocab),

@@ -17,7 +17,7 @@ use exmy_train::published::Published;
 use exmy_train::recipe::Recipe;
 use exmy_train::recipe::device::Quantize;
 use exmy_train::train::memory;
-use exmy_train::train::sample::Options;
+use exmy_train::train::sample::Sampling;
 use serde_json::json;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -174,7 +174,7 @@ fn generate(arguments: &Arguments, recipe: &Recipe) -> Result<u8> {
         let size = memory::size;
         say!("memory   weights {}, cache of {capacity} tokens {}", size(weights), size(cache));
     }
-    let options = Options {
+    let options = Sampling {
         temperature: arguments.temperature,
         top_k: arguments.top_k,
         seed: arguments.seed,

@@ -6,7 +6,7 @@ use exmy::error::{Error, Result};
 use exmy::shown::{printable_lines, printable_path};
 use exmy_lab::runner::{OutFolder, find_run};
 use exmy_train::train::run::Folder;
-use exmy_train::train::sample::{Options, Sampler};
+use exmy_train::train::sample::{Sampler, Sampling};
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use words::Words;
@@ -49,7 +49,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
     let folder = run_folder(&arguments.folder)?;
     let mut words = Words::of(&folder, arguments)?;
     let mut text = words.tokens(prompt)?;
-    let options = Options { temperature: *temperature, top_k: *top_k, seed: *seed };
+    let options = Sampling { temperature: *temperature, top_k: *top_k, seed: *seed };
     let reading = Phase::begin("reading the model", false);
     let mut sampler = Sampler::open(&folder, options)?;
     drop(reading);

@@ -2,7 +2,7 @@
 
 use crate::criterion::{By, Criterion, Is, Opposite, Requirement, ask};
 use crate::finding::{Findings, Part, Table, Verdict};
-use crate::landscape::{self, Grid};
+use crate::landscape::{self, Landscape};
 use crate::measure::Results;
 use crate::run_config::RunConfig;
 use exmy::error::Result;
@@ -13,7 +13,7 @@ use exmy_train::train::trainer::Trainer;
 /// The seed of the two directions, the same for all checkpoints and formats.
 const DIRECTIONS: u64 = 2018;
 /// The losses about a checkpoint of a run.
-fn grid(results: &Results<'_>, planned: &RunConfig, step: u64) -> Result<Grid> {
+fn grid(results: &Results<'_>, planned: &RunConfig, step: u64) -> Result<Landscape> {
     let (side, range) = (results.setting.scale.pick([5, 21, 51]), 1.0);
     let folder = results.run(planned)?.folder;
     let mut config = planned.config.clone();
@@ -30,8 +30,8 @@ fn grid(results: &Results<'_>, planned: &RunConfig, step: u64) -> Result<Grid> {
 }
 
 /// Whether surfaces are smooth: one valley each.
-pub fn judge(surfaces: &[(String, Grid)]) -> Verdict {
-    let words = |(name, grid): &(String, Grid)| {
+pub fn judge(surfaces: &[(String, Landscape)]) -> Verdict {
+    let words = |(name, grid): &(String, Landscape)| {
         let (minima, count) = (grid.minima(), grid.losses.len());
         let finite = grid.losses.iter().filter(|loss| loss.is_finite()).count();
         match (finite == count, minima == 1 && !grid.is_valley()) {

@@ -1,9 +1,9 @@
 //! Rounded weights that are kept from call to call, where parameters do not change in between.
 //!
 //! An evaluation reads the same weights in each window, and text in each token. Who owns the parameters says
-//! how much may be kept ([`WeightCache::new`]) and forgets it when they change ([`WeightCache::forget`]). Kept
-//! are weights of forward products that no random bits and no memory of earlier steps enter: what is kept is
-//! what would be made again, bit for bit. Training keeps nothing.
+//! how much may be kept ([`WeightCache::new`]) and forgets it when they change ([`WeightCache::forget`]).
+//! Kept are weights of forward products that no random bits and no memory of earlier steps enter: what is
+//! kept is what would be made again, bit for bit. Training keeps nothing.
 
 use std::collections::BTreeMap;
 

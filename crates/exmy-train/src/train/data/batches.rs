@@ -90,19 +90,19 @@ impl<'a> Batches<'a> {
 ///
 /// # Panics
 /// If `context` is 0.
-pub fn windows(tokens: &Tokens, context: usize) -> Windows<'_> {
+pub fn windows(tokens: &Tokens, context: usize) -> TokenWindows<'_> {
     assert!(context > 0, "windows of context 0");
-    Windows { tokens, context }
+    TokenWindows { tokens, context }
 }
 
 /// See [`windows`].
 #[derive(Clone, Copy, Debug)]
-pub struct Windows<'a> {
+pub struct TokenWindows<'a> {
     tokens: &'a Tokens,
     context: usize,
 }
 
-impl Windows<'_> {
+impl TokenWindows<'_> {
     /// How many windows there are.
     pub fn len(&self) -> usize {
         self.tokens.len().saturating_sub(1) / self.context

@@ -47,7 +47,7 @@ impl Width {
 
 /// One of the token files.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Part {
+pub struct TokenFile {
     /// Its name in the folder.
     pub file: String,
     /// Tokens in it.
@@ -97,9 +97,9 @@ pub struct Manifest {
     /// The SHA-256 of `tokenizer.json`.
     pub tokenizer_sha256: String,
     /// The training split.
-    pub train: Part,
+    pub train: TokenFile,
     /// The validation split.
-    pub validation: Part,
+    pub validation: TokenFile,
     /// What both were made of.
     pub made: Made,
 }
@@ -109,7 +109,7 @@ impl Manifest {
     pub fn new(
         vocabulary: usize,
         tokenizer_sha256: String,
-        [train, validation]: [Part; 2],
+        [train, validation]: [TokenFile; 2],
         made: Made,
     ) -> Self {
         let dtype = Width::of(vocabulary);
@@ -147,7 +147,7 @@ impl Manifest {
     }
 
     /// What is known of a file of the folder, by its name.
-    pub fn part(&self, name: &str) -> Option<&Part> {
+    pub fn part(&self, name: &str) -> Option<&TokenFile> {
         [&self.train, &self.validation].into_iter().find(|part| part.file == name)
     }
 
@@ -155,7 +155,7 @@ impl Manifest {
     ///
     /// # Errors
     /// Says in what they differ: length, SHA-256.
-    pub fn check(&self, part: &Part, path: &Path, bytes: &[u8]) -> Result<(), DataError> {
+    pub fn check(&self, part: &TokenFile, path: &Path, bytes: &[u8]) -> Result<(), DataError> {
         let bad = |problem: String, hint: &str| {
             Err(DataError::TokenFile { path: path.to_owned(), problem, hint: hint.to_owned() })
         };
@@ -186,7 +186,7 @@ impl Manifest {
     }
 }
 
-impl Part {
+impl TokenFile {
     /// Bytes of text a token, on average.
     pub fn bytes_per_token(&self) -> f64 {
         self.text_bytes as f64 / self.tokens as f64

@@ -33,7 +33,7 @@ pub enum Symbol {
 
 /// One rule of a [`Grammar`].
 #[derive(Clone, Debug)]
-pub struct Rule {
+pub struct Production {
     /// The nonterminal it replaces.
     pub left: usize,
     /// What it is replaced by; never empty.
@@ -52,7 +52,7 @@ pub struct Grammar {
     /// Terminals in the order of their spellings.
     order: Vec<usize>,
     /// Grouped by left side.
-    rules: Vec<Rule>,
+    rules: Vec<Production>,
     ranges: Vec<Range<usize>>,
     /// Per nonterminal: terminal -> the rules that can begin with it.
     starts: Vec<HashMap<usize, Vec<usize>>>,
@@ -62,7 +62,7 @@ pub struct Grammar {
 
 impl Grammar {
     /// All rules, grouped by left side in order of declaration.
-    pub fn rules(&self) -> &[Rule] {
+    pub fn rules(&self) -> &[Production] {
         &self.rules
     }
 
@@ -139,7 +139,7 @@ impl Grammar {
     }
 
     /// Expected sum of `value` over the rules of a derivation.
-    pub fn expect(&self, value: impl Fn(&Rule) -> f64) -> f64 {
+    pub fn expect(&self, value: impl Fn(&Production) -> f64) -> f64 {
         self.rules.iter().map(|rule| self.uses[rule.left] * rule.probability * value(rule)).sum()
     }
 

@@ -1,10 +1,10 @@
 use exmy_train::nn::site::{Operand, Site};
-use exmy_train::recipe::memory::{Hot, Memory, Window};
+use exmy_train::recipe::memory::{Hot, Memory, ScaleWindow};
 
 /// 448 / amax of 100, 1000, 0, infinity and NaN: the powers 4, 1/4, ... by hand.
 #[test]
 fn a_window_of_one_scales_in_time() {
-    let mut window = Window::default();
+    let mut window = ScaleWindow::default();
     let mut at = |step, amax| window.scale(Some(step), || amax, 448.0, 1);
     assert_eq!(at(0, 100.0), 0.25);
     // From now on the scale is that of the step before.
@@ -21,7 +21,7 @@ fn a_window_of_one_scales_in_time() {
 
 #[test]
 fn a_window_of_three_warms_up_and_forgets() {
-    let mut window = Window::default();
+    let mut window = ScaleWindow::default();
     let scales: Vec<f32> = [448.0, 100.0, 3000.0, 1.0, 1.0, 1.0, 1.0]
         .into_iter()
         .enumerate()
@@ -37,7 +37,7 @@ fn memory_reads_back_bit_for_bit() {
     let mut memory = Memory::default();
     assert_eq!(memory.to_text(), "");
     let site: Site = "layers.3.gate_proj".parse().unwrap();
-    let window = Window { step: 9, amax: vec![0.1, f32::MAX], scale: 0.25 };
+    let window = ScaleWindow { step: 9, amax: vec![0.1, f32::MAX], scale: 0.25 };
     memory.windows.insert((site, Operand::Input), window);
     let hot = Hot { step: 100, channels: vec![0, 17], average: vec![0.1, 1e-300] };
     memory.hot.insert("lm_head".parse().unwrap(), hot);

@@ -1,9 +1,9 @@
 use exmy_train::recipe::Recipe;
 use exmy_train::train::config::Config;
-use exmy_train::train::control::{Control, Verdict};
+use exmy_train::train::control::{Control, NextAction};
 use exmy_train::train::preset::preset;
 use exmy_train::train::record::{Event, Metrics};
-use exmy_train::train::trigger::Part;
+use exmy_train::train::trigger::RecipeChange;
 use std::collections::BTreeMap;
 use toml::Table;
 
@@ -41,23 +41,23 @@ fn parts_of_recipes() {
     let recipe: Recipe = "mxfp4".parse().unwrap();
     let change = |part: &str| {
         let table: Table = format!("then = {part}").parse().unwrap();
-        let part: Part = table["then"].clone().try_into().unwrap();
+        let part: RecipeChange = table["then"].clone().try_into().unwrap();
         part.change(&recipe).map(|recipe| recipe.to_string()).map_err(|error| error.to_string())
     };
     assert_eq!(change("\"bf16\""), Ok("bf16".into()));
     assert_eq!(change("\"+out=bf16\""), Ok("mxfp4+out=bf16".into()));
-    let appended = Part::Text("+out=bf16".into());
+    let appended = RecipeChange::Text("+out=bf16".into());
     let once = appended.change(&recipe).unwrap();
     assert_eq!(appended.change(&once).unwrap(), once);
     // Also under another spelling, and where the base has an option of that name.
-    assert_eq!(Part::Text("+out=bfloat16".into()).change(&once).unwrap(), once);
+    assert_eq!(RecipeChange::Text("+out=bfloat16".into()).change(&once).unwrap(), once);
     let chon: Recipe = "chon".parse().unwrap();
-    let knob = Part::Text("+last=0".into()).change(&chon).unwrap();
+    let knob = RecipeChange::Text("+last=0".into()).change(&chon).unwrap();
     assert_eq!(knob, "chon+last=0".parse().unwrap());
     assert_ne!(knob.rules(), chon.rules());
     assert!(change("\"+tensor\"").unwrap_err().contains("begins with a plus sign and an option"));
     // What is appended by turns is not kept for ever.
-    let other = Part::Text("+out=f16".into());
+    let other = RecipeChange::Text("+out=f16".into());
     let mut grown = Ok(recipe.clone());
     for i in 0..300 {
         let part = [&appended, &other][i % 2];
@@ -152,15 +152,15 @@ fn rollbacks_name_the_first_sight() {
     );
     let mut control = Control::new(&config);
     for step in 1..=2 {
-        assert_eq!(control.decide(&line(step, 1.0, 1.0), None).unwrap().verdict, Verdict::GoOn);
+        assert_eq!(control.decide(&line(step, 1.0, 1.0), None).unwrap().verdict, NextAction::GoOn);
         assert_eq!(control.suspicion(), None);
     }
     for step in 3..=4 {
-        assert_eq!(control.decide(&line(step, 3.0, 1.0), None).unwrap().verdict, Verdict::GoOn);
+        assert_eq!(control.decide(&line(step, 3.0, 1.0), None).unwrap().verdict, NextAction::GoOn);
         assert_eq!(control.suspicion(), Some(3));
     }
     let decision = control.decide(&line(5, 3.5, 1.0), None).unwrap();
-    let Verdict::RollBack { since: 3, event } = decision.verdict else {
+    let NextAction::RollBack { since: 3, event } = decision.verdict else {
         panic!("{decision:?}");
     };
     // At the checkpoint: the change holds, and the rule is silent up to step 5 + 2.
@@ -169,11 +169,11 @@ fn rollbacks_name_the_first_sight() {
     assert_eq!(control.recipe().to_string(), "bf16");
     for step in 1..=9 {
         let verdict = control.decide(&line(step, 3.0, 1.0), None).unwrap().verdict;
-        assert_eq!(verdict, Verdict::GoOn, "step {step}");
+        assert_eq!(verdict, NextAction::GoOn, "step {step}");
     }
     assert!(matches!(
         control.decide(&line(10, 3.0, 1.0), None).unwrap().verdict,
-        Verdict::RollBack { since: 8, .. }
+        NextAction::RollBack { since: 8, .. }
     ));
 }
 
@@ -183,13 +183,13 @@ fn what_is_no_number_is_above_every_limit() {
     let broken = Metrics { step: 1, ..Metrics::default() };
     let plain = config("[[when]]\nmetric = \"loss\"\nabove = 9.0\nfor = 5\nthen = \"bf16\"\n");
     let decision = Control::new(&plain).decide(&broken, Some("loss NaN")).unwrap();
-    assert_eq!(decision.verdict, Verdict::Stop);
+    assert_eq!(decision.verdict, NextAction::Stop);
     assert_eq!(decision.events, [Event::Diverged { reason: "loss NaN".into() }]);
     let back = config(
         "[[when]]\nmetric = \"loss\"\nabove = 9.0\nfor = 5\nthen = \"bf16\"\nrollback = true\n",
     );
     let decision = Control::new(&back).decide(&broken, Some("loss NaN")).unwrap();
-    assert!(matches!(decision.verdict, Verdict::RollBack { since: 1, .. }), "{decision:?}");
+    assert!(matches!(decision.verdict, NextAction::RollBack { since: 1, .. }), "{decision:?}");
     assert_eq!(decision.events, []);
 }
 

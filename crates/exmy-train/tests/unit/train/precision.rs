@@ -2,7 +2,7 @@ use exmy_train::train::config::Config;
 use exmy_train::train::precision::spans;
 use exmy_train::train::preset::preset;
 use exmy_train::train::record::{Event, Metrics};
-use exmy_train::train::trigger::{At, Part};
+use exmy_train::train::trigger::{At, RecipeChange};
 
 fn config(recipe: &str) -> Config {
     let mut config = preset("nano").unwrap();
@@ -54,7 +54,7 @@ fn late_switches_and_events_divide_a_run() {
     ];
     let mut config = config("mxfp4");
     for (step, then) in [(10, "bf16"), (20, "+out=bf16")] {
-        config.at.push(At { step, then: Part::Text(then.into()) });
+        config.at.push(At { step, then: RecipeChange::Text(then.into()) });
     }
     let when = toml::from_str("metric = \"loss\"\nabove = 1.0\nthen = \"f32\"\n");
     config.when.push(when.unwrap());

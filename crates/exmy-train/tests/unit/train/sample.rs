@@ -1,10 +1,10 @@
 use exmy_train::train::preset::preset;
 use exmy_train::train::record::Metrics;
 use exmy_train::train::run::{Folder, Watch, load_data, train};
-use exmy_train::train::sample::{Options, Sampler, draw};
+use exmy_train::train::sample::{Sampler, Sampling, draw};
 use exmy_train::train::start;
 
-const OPTIONS: Options = Options { temperature: 1.0, top_k: 0, seed: 0 };
+const OPTIONS: Sampling = Sampling { temperature: 1.0, top_k: 0, seed: 0 };
 
 #[test]
 fn draws_follow_the_probabilities() {
@@ -19,9 +19,9 @@ fn draws_follow_the_probabilities() {
 #[test]
 fn temperature_and_top_k_narrow_the_choice() {
     let logits = [1.0, 3.0, 2.0];
-    assert_eq!(draw(&logits, Options { temperature: 0.0, ..OPTIONS }, 0.999), 1);
-    assert_eq!(draw(&logits, Options { top_k: 2, ..OPTIONS }, 0.999), 2);
-    assert_eq!(draw(&logits, Options { top_k: 1, ..OPTIONS }, 0.999), 1);
+    assert_eq!(draw(&logits, Sampling { temperature: 0.0, ..OPTIONS }, 0.999), 1);
+    assert_eq!(draw(&logits, Sampling { top_k: 2, ..OPTIONS }, 0.999), 2);
+    assert_eq!(draw(&logits, Sampling { top_k: 1, ..OPTIONS }, 0.999), 1);
 }
 
 /// Watches nothing.
@@ -62,7 +62,7 @@ fn what_is_kept_changes_no_token() {
         let run = Folder::new(folder.path().join(format!("{i}")));
         run.create(&config).unwrap();
         train(&run, &data, &mut Unseen).unwrap();
-        let options = Options { temperature: 1.0, top_k: 0, seed: 3 };
+        let options = Sampling { temperature: 1.0, top_k: 0, seed: 3 };
         let mut quick = Sampler::open(&run, options).unwrap();
         let mut plain = Sampler::open(&run, options).unwrap().forgetful();
         assert_eq!(quick.keeps(), i < 2, "{recipe}");

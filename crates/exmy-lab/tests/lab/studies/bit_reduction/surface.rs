@@ -1,19 +1,19 @@
 use exmy_lab::finding::Verdict;
-use exmy_lab::landscape::Grid;
+use exmy_lab::landscape::Landscape;
 use exmy_lab::studies::bit_reduction::surface::judge;
 
 /// A surface by its formula, at -1, -0.75 and so on to 1.
-fn made(loss: impl Fn(f64, f64) -> f64) -> Grid {
-    let empty = Grid { side: 9, range: 1.0, losses: Vec::new() };
+fn made(loss: impl Fn(f64, f64) -> f64) -> Landscape {
+    let empty = Landscape { side: 9, range: 1.0, losses: Vec::new() };
     let losses = (0..81).map(|index| empty.at(index)).map(|(x, y)| loss(x, y)).collect();
-    Grid { losses, ..empty }
+    Landscape { losses, ..empty }
 }
 
-fn bowl() -> Grid {
+fn bowl() -> Landscape {
     made(|x, y| x * x + y * y)
 }
 
-fn of(second: Grid) -> Verdict {
+fn of(second: Landscape) -> Verdict {
     judge(&[("a".into(), bowl()), ("b".into(), second)])
 }
 

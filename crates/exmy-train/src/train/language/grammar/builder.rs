@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use super::{Grammar, Rule, Symbol};
+use super::{Grammar, Production, Symbol};
 
 /// Why a list of rules is no [`Grammar`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,7 +89,7 @@ impl GrammarBuilder {
         if names.is_empty() {
             return Err(GrammarError::NoStart);
         }
-        let mut rules: Vec<Rule> = Vec::with_capacity(listed.len());
+        let mut rules: Vec<Production> = Vec::with_capacity(listed.len());
         let mut ranges = Vec::with_capacity(names.len());
         for (left, name) in names.iter().enumerate() {
             let own = || listed.iter().filter(|rule| rule.0 == left);
@@ -107,7 +107,7 @@ impl GrammarBuilder {
                     return Err(GrammarError::Weight(name.clone()));
                 }
                 let log_probability = libm::log(probability);
-                rules.push(Rule { left, right: right.clone(), probability, log_probability });
+                rules.push(Production { left, right: right.clone(), probability, log_probability });
             }
             ranges.push(first..rules.len());
         }
