@@ -81,7 +81,7 @@ impl AdamW {
     ///
     /// `decay` says whether this range of parameters is decayed (matrices usually are, norms and
     /// biases are not); gradients are multiplied by `grad_scale` as they are read, see
-    /// [`clip_scale`].
+    /// [`clip_scale`](super::clip_scale).
     ///
     /// # Panics
     /// If the slices differ in length or `t` is 0.
