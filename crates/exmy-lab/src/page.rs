@@ -294,18 +294,7 @@ impl Page {
         self.cell(id, false, format!("{}<figcaption>{links}</figcaption>", svg.trim_end()));
     }
 
-    /// Adds text as it stands, below some words about it.
-    pub fn as_it_stands(&mut self, about: &str, text: &str) {
-        self.close();
-        let _ = writeln!(
-            self.body,
-            "<p>{}</p><pre tabindex=\"0\">{}</pre>",
-            escape(about),
-            escape(text)
-        );
-    }
-
-    /// Adds text as it stands, folded away under a summary.
+    /// Adds text as it stands, folded away under a summary. On paper it is there, unless it is folded twice.
     pub fn folded(&mut self, summary: &str, text: &str) {
         self.close();
         let (summary, text) = (escape(summary), escape(text));

@@ -325,7 +325,7 @@ pub fn make(
                 let all =
                     (format!("tables/{id}-runs.csv"), format!("the {} runs as CSV", own.len()));
                 page.links(&[all]);
-                page.as_it_stands("the configuration of the first run:", &first.config.to_toml());
+                page.folded("the configuration of the first run", &first.config.to_toml());
             }
         });
     }

@@ -308,5 +308,5 @@ for (const svg of all("svg.exmy")) {
   };
   svg.onblur = clear;
 }
-addEventListener("beforeprint", () => all("details:not(.tools,:has(>pre))").forEach(node => { node.open = true; }));
+addEventListener("beforeprint", () => all("details:not(.tools,details details)").forEach(node => { node.open = true; }));
 })();

@@ -13,6 +13,21 @@ use super::{
 };
 use std::{format, string::String, vec::Vec};
 
+/// Whether a straight line enters an area of left, top, right and bottom.
+fn passes(area: [f64; 4], from: Place, to: Place) -> bool {
+    let (from, to) = if from.0 <= to.0 { (from, to) } else { (to, from) };
+    let low = if from.0 > area[0] { from.0 } else { area[0] };
+    let high = if to.0 < area[2] { to.0 } else { area[2] };
+    if low > high {
+        return false;
+    }
+    let at = |x: f64| from.1 + (to.1 - from.1) * (x - from.0) / (to.0 - from.0);
+    // An upright one has all of its length at one place.
+    let [a, b] = if to.0 > from.0 { [at(low), at(high)] } else { [from.1, to.1] };
+    let (top, bottom) = if a < b { (a, b) } else { (b, a) };
+    top <= area[3] && area[1] <= bottom
+}
+
 /// A line of a name, the first of which stands where the text does.
 fn below(i: usize, x: &str, line: &str) -> String {
     let dy = if i > 0 { " dy=\"1.1em\"" } else { "" };
@@ -223,9 +238,9 @@ impl Frame<'_> {
         }
     }
 
-    /// Writes the labels of the rules above or below their lines, at the left, right or middle:
-    /// where they hide the fewest points of curves and no other label. Rules of one label that lie so
-    /// near that it could stand for each, as those of several runs do, have it once.
+    /// Writes the labels of the rules above or below their lines, at the left, right or middle: where they
+    /// hide the fewest points and lines of curves and no other label. Rules of one label that lie so near
+    /// that it could stand for each, as those of several runs do, have it once.
     fn draw_rule_labels(&self, svg: &mut Svg, curves: &[(usize, Curve)]) {
         let mut boxes: Vec<[f64; 4]> = Vec::new();
         let mut labelled: Vec<(f64, &str)> = Vec::new();
@@ -257,11 +272,12 @@ impl Frame<'_> {
                             && area[1] < other[3]
                             && other[1] < area[3]
                     });
-                    let hides = |&&(x, y): &&Place| {
-                        area[0] <= x && x <= area[2] && area[1] <= y && y <= area[3]
+                    let hides = |run: &Vec<Place>| {
+                        let ends = run.windows(2).filter(|ends| passes(area, ends[0], ends[1]));
+                        ends.count() + run.iter().filter(|&&at| passes(area, at, at)).count()
                     };
-                    let points = curves.iter().flat_map(|(_, curve)| curve.runs.iter().flatten());
-                    let cost = points.filter(hides).count() as u64
+                    let runs = curves.iter().flat_map(|(_, curve)| &curve.runs);
+                    let cost = runs.map(hides).sum::<usize>() as u64
                         + if taken { 1 << 40 } else { 0 }
                         + if outside { 1 << 30 } else { 0 };
                     if best.is_none_or(|(least, _)| cost < least) {

@@ -487,6 +487,16 @@ fn rules_at_one_place_are_named_once() {
     let document = parse(&svg);
     assert_eq!(document.descendants().filter(|n| class(n) == "q o").count(), 2);
     assert_eq!(paths(&document, "r").len(), 3);
+    // A label stands beside a line that has no point near it: at the left it would be crossed.
+    let steep = Series::new("a", [(0.0, 0.55), (2.0, 0.3), (10.0, 0.0)]);
+    let panel = Panel::new(Axis::linear("gain").range(0.0, 1.0)).line(steep);
+    let svg = Figure::new("").panel(panel.rule(0.5, "7/8 of all").rule(1.0, "top")).to_svg();
+    let document = parse(&svg);
+    let left = |words: &str| {
+        let mut labels = document.descendants().filter(|n| class(n) == "q o");
+        labels.find(|n| text(*n) == words).map(|n| number(&n, "x")).expect("a label")
+    };
+    assert!(left("7/8 of all") > left("top") + 100.0, "{svg}");
     // The axis says `0.4` already.
     let panel = Panel::new(Axis::linear("cos").range(0.0, 1.0)).line(line("a", [0.0, 1.0]));
     let svg = Figure::new("").panel(panel.rule(0.4, "0.4").rule(0.25, "1/4")).to_svg();

@@ -88,6 +88,9 @@ const used = (view, root) => {
   found.zoomed = labels().join() !== ticks && line().getAttribute("d") !== before;
   tools.querySelector("button").click();
   found.whole = labels().join() === ticks && line().getAttribute("d") === before;
+  view.dispatchEvent(new view.Event("beforeprint"));
+  found.printed = [...root.querySelectorAll("details:not(.tools)")]
+    .every(one => one.open === !one.parentElement.closest("details"));
   return found;
 };
 
