@@ -220,8 +220,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
         Error::new(format!("there is no study {name:?}"))
             .hint(format!("there are {}", names().join(", ")))
     })?;
+    let reading = arguments.curves.as_ref();
+    let reading = reading.map(|_| Phase::begin("reading the curves", arguments.work.quiet));
     let curves =
         arguments.curves.as_ref().map(|path| Curves::read(paper.name, path)).transpose()?;
+    drop(reading);
     let (figures, scale) = match &curves {
         Some(curves) => (chosen_of(paper, curves, arguments)?, curves.scale()),
         None => {
