@@ -77,6 +77,8 @@ struct Nvrtc {
     code_size: unsafe extern "C" fn(Program, *mut usize) -> Status,
     code: unsafe extern "C" fn(Program, *mut c_char) -> Status,
     destroy: unsafe extern "C" fn(*mut Program) -> Status,
+    /// Compute capabilities that it compiles for: 80 is 8.0.
+    known: Vec<c_int>,
     /// Keeps the functions where they are.
     _library: Library,
 }
@@ -108,6 +110,16 @@ fn open(name: &str) -> Option<Nvrtc> {
         if version(&mut major, &mut minor) != 0 {
             return None;
         }
+        let count: unsafe extern "C" fn(*mut c_int) -> Status = get!("nvrtcGetNumSupportedArchs");
+        let list: unsafe extern "C" fn(*mut c_int) -> Status = get!("nvrtcGetSupportedArchs");
+        let mut known = 0;
+        if count(&mut known) != 0 {
+            return None;
+        }
+        let mut known = vec![0; known.unsigned_abs() as usize];
+        if list(known.as_mut_ptr()) != 0 {
+            return None;
+        }
         Some(Nvrtc {
             version: (major.unsigned_abs(), minor.unsigned_abs()),
             create: get!("nvrtcCreateProgram"),
@@ -117,6 +129,7 @@ fn open(name: &str) -> Option<Nvrtc> {
             code_size: get!("nvrtcGetCUBINSize"),
             code: get!("nvrtcGetCUBIN"),
             destroy: get!("nvrtcDestroyProgram"),
+            known,
             _library: library,
         })
     }
@@ -136,12 +149,43 @@ pub fn version() -> Result<(u32, u32)> {
     Ok(nvrtc()?.version)
 }
 
+/// Refuses a compiler that does not know an architecture. `known` are those without a letter; `sm_90a` came
+/// with 12.0, `sm_90` before.
+fn suits(version: (u32, u32), known: &[c_int], architecture: Architecture) -> Result<()> {
+    let (major, minor) = architecture.capability;
+    let number = major.checked_mul(10).and_then(|tens| c_int::try_from(tens + minor).ok());
+    let is_known = number.is_some_and(|number| known.contains(&number));
+    match is_known && (!architecture.exact || version >= (12, 0)) {
+        true => Ok(()),
+        false => Err(Error::OldCompiler { found: version, architecture: architecture.name() }),
+    }
+}
+
+/// The compiler, if it knows an architecture.
+fn nvrtc_for(architecture: Architecture) -> Result<&'static Nvrtc> {
+    let nvrtc = nvrtc()?;
+    suits(nvrtc.version, &nvrtc.known, architecture).map(|()| nvrtc)
+}
+
+/// Whether all kernels of an architecture can be had: compiled now, or from the folder.
+///
+/// # Errors
+/// What is wrong with the compiler, if the folder lacks some.
+pub(crate) fn possible(architecture: Architecture) -> Result<()> {
+    let Err(why) = nvrtc_for(architecture) else { return Ok(()) };
+    let is_stored = |folder: &PathBuf| {
+        let mut modules = crate::module::ALL.iter().filter(|module| architecture.has(module));
+        modules.all(|module| cache::load_first(folder, "", &stored(module, architecture)).is_some())
+    };
+    if cache::folder().is_some_and(|folder| is_stored(&folder)) { Ok(()) } else { Err(why) }
+}
+
 /// Machine code of a module for an architecture.
 ///
 /// # Errors
-/// [`Error::NoCompiler`] or [`Error::Compile`].
+/// [`Error::NoCompiler`], [`Error::OldCompiler`] or [`Error::Compile`].
 pub fn compile(module: &'static Module, architecture: Architecture) -> Result<Vec<u8>> {
-    let nvrtc = nvrtc()?;
+    let nvrtc = nvrtc_for(architecture)?;
     let failed = |log: String| Error::Compile {
         module: module.name,
         architecture: architecture.name(),
@@ -266,11 +310,11 @@ pub(crate) fn codes(modules: &[&'static Module], architecture: Architecture) -> 
 /// modules there are, how many were compiled now, and the folder.
 ///
 /// # Errors
-/// [`Error::NoCompiler`], [`Error::Compile`], or if the environment names no folder.
+/// [`Error::NoCompiler`], [`Error::OldCompiler`], [`Error::Compile`], or if the environment names no folder.
 pub fn fill(architecture: Architecture) -> Result<(usize, usize, PathBuf)> {
     let folder = cache::folder();
     let folder = folder.ok_or_else(|| Error::unfit("compile", "EXMY_CACHE may name a folder"))?;
-    version()?;
+    nvrtc_for(architecture)?;
     let modules: Vec<&'static Module> =
         crate::module::ALL.iter().copied().filter(|module| architecture.has(module)).collect();
     let made = codes(&modules, architecture)?;
@@ -285,4 +329,26 @@ pub fn fill(architecture: Architecture) -> Result<(usize, usize, PathBuf)> {
         return Err(Error::unfit("compile", why));
     }
     Ok((modules.len(), made.iter().filter(|(_, new)| *new).count(), folder))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What 11.8, 12.0 and 12.8 answer, shortened.
+    #[test]
+    fn an_old_compiler_is_refused() {
+        let of = Architecture::of;
+        assert_eq!(suits((11, 8), &[80, 86, 89, 90], of((8, 9))), Ok(()));
+        assert_eq!(suits((12, 0), &[80, 86, 89, 90], of((9, 0))), Ok(()));
+        assert_eq!(suits((12, 8), &[80, 90, 100, 120], of((12, 0))), Ok(()));
+        let refused = [((11, 8), (9, 0), "sm_90a"), ((12, 0), (10, 0), "sm_100")];
+        for (found, capability, name) in refused {
+            let error = suits(found, &[80, 86, 89, 90], of(capability)).unwrap_err();
+            assert_eq!(error, Error::OldCompiler { found, architecture: name.into() });
+            let text = error.to_string();
+            let begin = format!("NVRTC {}.{} does not compile for {name}", found.0, found.1);
+            assert!(text.starts_with(&begin) && text.contains("EXMY_NVRTC"), "{text}");
+        }
+    }
 }

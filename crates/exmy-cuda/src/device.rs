@@ -6,7 +6,7 @@ use std::sync::Arc;
 #[cfg(feature = "emulated")]
 use crate::backend::emulated::Emulation;
 use crate::backend::{Backend, Properties, cuda};
-use crate::compile::Architecture;
+use crate::compile::{self, Architecture};
 use crate::module::{self, Module};
 use crate::{Buffer, Element, Error, Result};
 
@@ -42,7 +42,7 @@ impl Device {
     /// The GPU of a number, from 0, and a stream of it.
     ///
     /// # Errors
-    /// [`Error::NoDriver`], [`Error::NoDevice`], [`Error::Architecture`] if it is older than compute
+    /// [`Error::NoDriver`], [`Error::OldDriver`], [`Error::NoDevice`], [`Error::Architecture`] if it is older than compute
     /// capability 8.0, or if the driver does not start.
     pub fn new(index: usize) -> Result<Self> {
         Ok(Self { backend: cuda::open(index)? })
@@ -142,6 +142,14 @@ impl Device {
         let mut buffer = Buffer::uninit(self, x.len())?;
         buffer.write(x)?;
         Ok(buffer)
+    }
+
+    /// Whether its kernels are compiled already or can be.
+    ///
+    /// # Errors
+    /// [`Error::NoCompiler`] or [`Error::OldCompiler`], where the folder of compiled kernels lacks some.
+    pub fn can_be_used(&self) -> Result<()> {
+        compile::possible(Architecture::of(self.properties().capability))
     }
 
     /// Compiles and loads all kernels that the device has, which otherwise happens at the first use of each.

@@ -31,6 +31,18 @@ pub enum Error {
         /// The names under which it was looked for.
         tried: Vec<String>,
     },
+    /// NVRTC does not compile for an architecture, which is newer or none.
+    OldCompiler {
+        /// Its version.
+        found: (u32, u32),
+        /// What was to be compiled for.
+        architecture: String,
+    },
+    /// The driver is older than the functions that are called.
+    OldDriver {
+        /// The version of CUDA that it has.
+        found: (u32, u32),
+    },
     /// The device is of an architecture that the kernels do not have.
     Architecture {
         /// What needs another one: all kernels, or an order of summation.
@@ -112,10 +124,9 @@ impl fmt::Display for Size {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoDriver => f.write_str(
-                "no NVIDIA GPU: the driver's library (libcuda) is not there; everything but the device \
-                 `cuda` works without",
-            ),
+            Self::NoDriver => {
+                f.write_str("no driver of an NVIDIA GPU: its library, libcuda, was not found")
+            }
             Self::Driver { doing, reason } => {
                 write!(f, "the NVIDIA driver failed to {doing}: {reason}")
             }
@@ -133,6 +144,16 @@ impl fmt::Display for Error {
                 "the kernels are compiled by NVRTC, which is not there (tried {}): it is part of the CUDA \
                  toolkit and of PyPI's nvidia-cuda-nvrtc; EXMY_NVRTC may hold the path of its library",
                 tried.join(", ")
+            ),
+            Self::OldCompiler { found: (major, minor), architecture } => write!(
+                f,
+                "NVRTC {major}.{minor} does not compile for {architecture}; a newer one may: it is part of the \
+                 CUDA toolkit and of PyPI's nvidia-cuda-nvrtc; EXMY_NVRTC may hold the path of its library"
+            ),
+            Self::OldDriver { found: (major, minor) } => write!(
+                f,
+                "the NVIDIA driver is of CUDA {major}.{minor}, and 12.0 or higher is needed (on Linux \
+                 525.60.13)"
             ),
             Self::Architecture { what, device, found: (major, minor), needed } => {
                 write!(f, "{what}: {needed}; {device} is {major}.{minor}")
@@ -152,8 +173,12 @@ impl fmt::Display for Error {
                 "a kernel failed: {reason}; the last one started was {name} (EXMY_CUDA_WAIT=1 waits for \
                  each, so that this names the culprit)"
             ),
-            Self::Lost { device, reason } => write!(f, "{device} does not answer any more: {reason}"),
-            Self::OtherDevice { what } => write!(f, "{what}: the operands are on different devices"),
+            Self::Lost { device, reason } => {
+                write!(f, "{device} does not answer any more: {reason}")
+            }
+            Self::OtherDevice { what } => {
+                write!(f, "{what}: the operands are on different devices")
+            }
             Self::Unfit { what, why } => write!(f, "{what}: {why}"),
         }
     }

@@ -11,6 +11,7 @@ use exmy_cuda::train::Cuda;
 use exmy_cuda::{Device, Error as Failure};
 use exmy_train::nn::decoder;
 use exmy_train::recipe::Recipe;
+use exmy_train::train::checkpoint;
 use exmy_train::train::config::Config;
 use exmy_train::train::data::Dataset;
 use exmy_train::train::fit;
@@ -26,7 +27,7 @@ pub enum Choice {
     Cpu,
     /// The GPU of this number.
     Cuda(usize),
-    /// The first GPU, or the processor where there is none.
+    /// The first GPU, or the processor where that one cannot be used.
     Auto,
 }
 
@@ -57,18 +58,25 @@ pub enum Place {
 }
 
 impl Choice {
-    /// Looks for the device.
+    /// Looks for the device. `note` gets one line on why [`Auto`](Self::Auto) is the processor, if it is: no
+    /// driver, no GPU, one that is too old, or neither a compiler of its kernels nor compiled ones.
     ///
     /// # Errors
     /// If there is no such GPU, or no driver.
-    pub fn open(self) -> Result<Place> {
-        let cuda = |index| Device::new(index).map(Place::Cuda);
+    pub fn open(self, note: impl FnOnce(String)) -> Result<Place> {
         match self {
             Self::Cpu => Ok(Place::Cpu),
-            Self::Cuda(index) => cuda(index).map_err(|error| {
+            Self::Cuda(index) => Device::new(index).map(Place::Cuda).map_err(|error| {
                 Error::from(error).hint("--device cpu is the processor, with the same bits")
             }),
-            Self::Auto => Ok(cuda(0).unwrap_or_default()),
+            Self::Auto => {
+                let usable = |device: Device| device.can_be_used().map(|()| device);
+                let found = Device::new(0).and_then(usable).map(Place::Cuda);
+                Ok(found.unwrap_or_else(|error| {
+                    note(format!("note: --device auto is the processor: {error}"));
+                    Place::Cpu
+                }))
+            }
         }
     }
 }
@@ -197,23 +205,57 @@ impl Place {
     }
 }
 
-/// What went wrong on a device, with what can be done.
+/// What went wrong on a device, with what can be done: with a checkpoint or before there is one.
 #[doc(hidden)]
 pub fn explained(failure: &Failure, free: u64, folder: &Folder) -> Error {
     let error = Error::from(failure.clone());
+    let path = printable_path(folder.path());
+    let step = last_checkpoint(folder);
     match (failure, folder.config()) {
         (Failure::Memory { .. }, Ok(config)) => {
             let smaller = fit::smaller(&config, free);
-            error.hint(format!("{smaller}; what was trained so far is kept"))
+            error.hint(match step {
+                Some(step) if smaller.starts_with("--set") => format!(
+                    "exmy train --branch {path}@{step} {smaller} and goes on from the checkpoint of step \
+                     {step}; --resume takes no settings"
+                ),
+                Some(step) => format!("{smaller}; the checkpoint of step {step} of {path} stands"),
+                None => format!("{smaller}, in a new run: {path} has no checkpoint yet"),
+            })
         }
         (Failure::Kernel { .. } | Failure::Lost { .. } | Failure::Driver { .. }, _) => {
-            let path = printable_path(folder.path());
-            error.hint(format!(
-                "the last checkpoint of {path} stands: exmy train --resume goes on from it, with --device \
-                 cuda or on the processor, to the same bits"
-            ))
+            error.hint(match step {
+                Some(step) => format!(
+                    "the checkpoint of step {step} of {path} stands: exmy train --resume, or the same \
+                     sweep or study again, goes on from it, with --device cuda or on the processor, to \
+                     the same bits"
+                ),
+                None => format!(
+                    "{path} has no checkpoint yet: begin it anew, with --device cuda or on the processor, to \
+                     the same bits"
+                ),
+            })
         }
         _ => error,
+    }
+}
+
+/// The step of a run's last checkpoint, if it has one.
+fn last_checkpoint(folder: &Folder) -> Option<u64> {
+    checkpoint::list(&folder.checkpoints()).ok()?.last().copied()
+}
+
+/// How a run goes on under settings that a refusal names.
+pub fn other_settings(folder: &Folder) -> String {
+    let path = printable_path(folder.path());
+    match last_checkpoint(folder) {
+        Some(step) => format!(
+            "--resume takes no settings: exmy train --branch {path}@{step} does, and goes on from the \
+             checkpoint of step {step}"
+        ),
+        None => {
+            format!("--resume takes no settings, and {path} has no checkpoint: begin a new run")
+        }
     }
 }
 

@@ -39,6 +39,14 @@ fn started(doing: &'static str, status: CUresult) -> Result<()> {
     }
 }
 
+/// The version of CUDA that a driver has, from the number that it gives: 12040 is 12.4. In 12.0 are all
+/// functions that are called.
+fn supported(driver: c_int) -> Result<(u32, u32)> {
+    let driver = driver.unsigned_abs();
+    let found = (driver / 1000, driver % 1000 / 10);
+    if found < (12, 0) { Err(Error::OldDriver { found }) } else { Ok(found) }
+}
+
 /// How many devices there are.
 pub(crate) fn count() -> Result<usize> {
     // SAFETY: looking for a library and starting it have no conditions; the count is written to `count`.
@@ -117,7 +125,6 @@ impl Gpu {
             let mut memory = 0;
             started(ask, sys::cuDeviceTotalMem_v2(&mut memory, device))?;
             let name = CStr::from_bytes_until_nul(&name).unwrap_or_default().to_string_lossy();
-            let driver = driver.unsigned_abs();
             Properties {
                 name: name.into_owned(),
                 index,
@@ -125,7 +132,7 @@ impl Gpu {
                 memory,
                 processors: get(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
                 shared: get(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?,
-                driver: (driver / 1000, driver % 1000 / 10),
+                driver: supported(driver)?,
             }
         };
         properties.has_kernels()?;
@@ -265,5 +272,19 @@ impl Drop for Gpu {
             }
             sys::cuDevicePrimaryCtxRelease_v2(self.device);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_old_driver_is_refused() {
+        assert_eq!(supported(12000), Ok((12, 0)));
+        assert_eq!(supported(13010), Ok((13, 1)));
+        let error = supported(11080).unwrap_err();
+        assert_eq!(error, Error::OldDriver { found: (11, 8) });
+        assert!(error.to_string().contains("of CUDA 11.8, and 12.0 or higher"));
     }
 }

@@ -29,6 +29,23 @@ fn a_missing_gpu_is_one_line_and_makes_no_folder() {
     assert!(text.contains("cpu, cuda, cuda:1"), "{text}");
 }
 
+/// `auto` says why it is the processor, and trains there; `--quiet` says nothing.
+#[test]
+fn auto_says_why_it_is_the_processor() {
+    let folder = tempfile::tempdir().unwrap();
+    for (quiet, lines) in [(None, 1), (Some("--quiet"), 0)] {
+        let out = folder.path().join(lines.to_string());
+        let mut arguments = vec!["train", "--device", "auto", "--steps", "1", "--recipe", "f32"];
+        arguments.extend(["--set", "record.eval_windows=1", "--out", out.to_str().unwrap()]);
+        arguments.extend(quiet);
+        let output = without_gpu(&arguments);
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(0), "{text}");
+        let said = text.lines().filter(|line| line.contains("--device auto is the processor: "));
+        assert_eq!(said.count(), lines, "{text}");
+    }
+}
+
 /// Kernels can be compiled without a GPU, but not without their compiler.
 #[test]
 fn kernels_are_compiled_ahead() {

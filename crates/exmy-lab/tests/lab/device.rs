@@ -1,9 +1,11 @@
+use exmy::shown::printable_path;
 use exmy_cuda::Error as Failure;
-use exmy_lab::device::{Place, explained, without_cores};
+use exmy_lab::device::{Place, explained, other_settings, without_cores};
 use exmy_train::recipe::Recipe;
-use exmy_train::train::fit;
 use exmy_train::train::preset::preset;
 use exmy_train::train::run::Folder;
+use exmy_train::train::{checkpoint, fit};
+use std::fs;
 
 #[test]
 fn other_tensor_cores_are_refused_in_one_line() {
@@ -28,9 +30,11 @@ fn failures_say_how_to_go_on() {
     let said = |failure: Failure, free: u64| explained(&failure, free, &folder).to_string();
     let kernel = Failure::Kernel { name: "gla".into(), reason: "illegal address".into() };
     let lost = Failure::Lost { device: "NVIDIA H100".into(), reason: "unspecified".into() };
-    for (failure, word) in [(kernel, "gla"), (lost, "does not answer")] {
+    let failed = [(kernel, "gla"), (lost, "does not answer")];
+    for (failure, word) in failed.clone() {
         let text = said(failure, 0);
-        assert!(text.contains(word) && text.contains("exmy train --resume"), "{text}");
+        assert!(text.contains(word) && text.contains("no checkpoint yet: begin it anew"), "{text}");
+        assert!(!text.contains("stands") && !text.contains("--resume"), "{text}");
     }
     let full = |free| Failure::Memory { asked: 1 << 30, free: 1 << 20, total: free };
     // As many parts as fit, the smallest number of them; twice as many where it should have fitted.
@@ -40,7 +44,8 @@ fn failures_say_how_to_go_on() {
         rest.split(|c: char| !c.is_ascii_digit()).next().unwrap().parse().unwrap()
     };
     let least = parts(&text);
-    assert!(least > 1 && text.contains("is kept"), "{text}");
+    assert!(least > 1 && text.contains("in a new run"), "{text}");
+    assert!(!text.contains("--branch") && !text.contains("--resume"), "{text}");
     let needs = |accumulate| {
         let mut config = config.clone();
         config.train.accumulate = accumulate;
@@ -49,6 +54,23 @@ fn failures_say_how_to_go_on() {
     let fewer = (1..least).filter(|parts| config.train.batch.is_multiple_of(*parts));
     assert!(!needs(least) && fewer.into_iter().all(needs), "{text}");
     assert_eq!(parts(&said(full(1 << 40), 1 << 40)), 2);
+    // With a checkpoint a branch takes the setting, which a resume does not.
+    fs::create_dir_all(folder.checkpoints()).unwrap();
+    for step in [5, 40] {
+        fs::write(checkpoint::path(&folder.checkpoints(), step), "").unwrap();
+    }
+    let branch = format!("exmy train --branch {}@40 ", printable_path(folder.path()));
+    let text = said(full(20 << 30), 20 << 30);
+    assert!(text.contains(&format!("{branch}--set train.accumulate={least} needs ")), "{text}");
+    assert!(other_settings(&folder).contains(&branch));
+    // Nothing that a branch could change.
+    let text = said(full(1), 1);
+    assert!(!text.contains("--branch") && text.contains("checkpoint of step 40"), "{text}");
+    for (failure, word) in failed {
+        let text = said(failure, 0);
+        assert!(text.contains(word) && text.contains("checkpoint of step 40"), "{text}");
+        assert!(text.contains("exmy train --resume"), "{text}");
+    }
     // What a checkpoint does not help against says what does.
     let none = Failure::NoCompiler { tried: vec!["libnvrtc.so".into()] };
     assert!(!said(none.clone(), 0).contains("--resume") && said(none, 0).contains("EXMY_NVRTC"));

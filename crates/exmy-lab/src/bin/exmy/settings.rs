@@ -115,9 +115,13 @@ pub(crate) fn no_stream(path: &std::path::Path) -> Result<()> {
 }
 
 impl Work {
-    /// The device that is asked for.
+    /// The device that is asked for; a line says so where `auto` is not a GPU.
     pub(crate) fn place(&self) -> Result<Place> {
-        self.device.open()
+        self.device.open(|note| {
+            if !self.quiet {
+                say!("{note}");
+            }
+        })
     }
 
     /// Does `work` with as many threads as are wanted.

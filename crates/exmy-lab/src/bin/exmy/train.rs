@@ -11,7 +11,7 @@ use clap::Args;
 use exmy::error::{Error, Result};
 use exmy::safetensors::given;
 use exmy::shown::printable_path;
-use exmy_lab::device::Place;
+use exmy_lab::device::{Place, other_settings};
 use exmy_lab::gather::conditions;
 use exmy_lab::runner::{self, OutFolder, Progress, Run, Runner, Train, find_run};
 use exmy_train::recipe::Recipe;
@@ -122,7 +122,7 @@ fn long_help() -> String {
 pub(crate) fn run(arguments: Arguments) -> Result<u8> {
     let stop = Stop::listen()?;
     // Before a folder is made.
-    arguments.work.place()?;
+    let place = arguments.work.place()?;
     let work = || {
         let reading = || Phase::begin("reading the data", arguments.work.quiet);
         // One from the beginning until the first run: between two there would be a silence.
@@ -147,7 +147,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<u8> {
                 });
             }
             let reading = first.take().unwrap_or_else(reading);
-            let result = train_all(folder, &arguments, &stop, reading);
+            let result = train_all(folder, &arguments, &place, &stop, reading);
             if result.is_err() && is_new {
                 take_away(&path, &runs, 0);
             }
@@ -366,22 +366,29 @@ fn plan(arguments: &Arguments) -> Result<OutFolder> {
 }
 
 /// Trains every run of an output folder, then writes and prints the results.
-fn train_all(mut out: OutFolder, arguments: &Arguments, stop: &Stop, reading: Phase) -> Result<u8> {
+fn train_all(
+    mut out: OutFolder,
+    arguments: &Arguments,
+    place: &Place,
+    stop: &Stop,
+    reading: Phase,
+) -> Result<u8> {
     let folders = out.folders();
     if arguments.resume.is_some() {
         show::unchecked(&folders);
     }
-    let place = arguments.work.place()?;
     let mut runs = Vec::new();
     for (i, folder) in folders.iter().enumerate() {
         let config = folder.config()?;
         if out.is_meant(i) {
             match folder.summary()? {
                 Some(_) => intact::check(folder, &config)?,
-                None => {
-                    enough_memory(&config, arguments)?;
-                    place.refuse(&config)?;
-                }
+                None => enough_memory(&config, arguments)
+                    .and_then(|()| place.refuse(&config))
+                    .map_err(|error| match arguments.resume {
+                        Some(_) => Error::new(error.to_string()).hint(other_settings(folder)),
+                        None => error,
+                    })?,
             }
         }
         let name = out.manifest().runs[i].folder.clone();
@@ -401,7 +408,7 @@ fn train_all(mut out: OutFolder, arguments: &Arguments, stop: &Stop, reading: Ph
         meant: &meant,
         arguments,
         stop,
-        place: &place,
+        place,
         collected,
     };
     let end = Runner::new(out.path()).on(place.clone()).work(&wanted, None, &shown)?;
@@ -433,7 +440,7 @@ fn train_all(mut out: OutFolder, arguments: &Arguments, stop: &Stop, reading: Ph
         return Ok(stop.code());
     }
     let unit = runs.first().map_or("", |run| run.config.model.loss_unit());
-    printed.and(show::result(&show::table(&out, &outcomes, unit, &place)))?;
+    printed.and(show::result(&show::table(&out, &outcomes, unit, place)))?;
     let mut results = out.manifest().runs.iter().filter_map(|entry| entry.result.as_ref());
     let diverged = results.any(|result| result.reason.is_some());
     Ok(match diverged && arguments.fail_on_divergence {
