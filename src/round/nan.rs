@@ -83,6 +83,7 @@ impl Format {
             };
             if let Some(trailing) = trailing {
                 let infinity = self.magnitude_mask() ^ low_bits(self.man_bits());
+                let negative = negative && self.nan_has_sign();
                 let code = self.signed_code(negative, infinity | trailing);
                 return Rounded { code, flags: Flags::NONE };
             }

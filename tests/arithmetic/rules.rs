@@ -136,6 +136,10 @@ fn nan_rules_one_by_one() {
     assert_eq!(code(Format::F16, truncate, signaling), 0xFD55);
     assert_eq!(code(Format::BF16, keep, signaling), 0xFFEA);
     assert_eq!(code(Format::BF16, truncate, signaling), 0xFFAA);
+    // Without a sign bit there is none to keep: all eight bits are exponent and payload.
+    let unsigned: Format = "ue5m3-ieee".parse().unwrap();
+    assert_eq!(code(unsigned, keep, minus), 0xFC);
+    assert_eq!(code(unsigned, truncate, signaling), 0xFA);
     // A payload that is cut off leaves an infinity, if nothing is done about it.
     let low = Operand::new(Format::F16, 0x7C01);
     assert_eq!(code(Format::E5M2, truncate, low), 0x7C);
