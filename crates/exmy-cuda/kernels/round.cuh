@@ -51,6 +51,10 @@
 #define SIGN_MAGNITUDE 1
 #define SIGN_RELU 2
 
+// Rounder::payload; 0 forgets it.
+#define PAYLOAD_QUIET 1
+#define PAYLOAD_CUT 2
+
 // What one sign's special cases become: codes, or bits of their values.
 struct Edge {
     u32 over, infinity, nan, zero, exact_zero;
@@ -61,7 +65,7 @@ struct Rounder {
     // Whether every value is one of bfloat16.
     u32 is_short;
     i32 man_bits, lsb;
-    u32 flush, operands, sign_rule;
+    u32 flush, operands, sign_rule, payload;
     u32 min_normal, max_code, infinity_magnitude;
     u32 mask, magnitude_mask, sign_bit;
     // Magnitudes from here on are too large, by sign.
@@ -182,12 +186,24 @@ template <bool VALUE> DEVICE u32 bounded(const Rounder& r, bool negative, u64 ma
     return code;
 }
 
+RARELY u32 decode_code(const Rounder& r, u32 code);
+
+// What becomes of a NaN whose payload is kept: its top bits, made quiet or not, behind the sign that the result has
+// without them.
+template <bool VALUE> RARELY u32 kept_nan(const Rounder& r, u32 x) {
+    u32 payload = x & 0x007FFFFFu;
+    u32 top = r.man_bits > 23 ? payload << (r.man_bits - 23) : payload >> (23 - r.man_bits);
+    if (r.payload == PAYLOAD_QUIET) top |= 1u << (r.man_bits - 1);
+    u32 code = r.infinity_magnitude | top | (r.codes[x >> 31].nan & r.sign_bit);
+    return VALUE ? decode_code(r, code) : code;
+}
+
 // Any format, mode and policy: `x * 2^-scale`, exactly and then rounded once.
 template <bool VALUE> RARELY u32 round_general(const Rounder& r, u32 x, i32 scale, u32 word) {
     bool negative = x >> 31;
     u32 a = x & ~SIGN;
     const Edge* edges = VALUE ? r.values : r.codes;
-    if (a > INFINITE) return edges[negative].nan;
+    if (a > INFINITE) return r.payload ? kept_nan<VALUE>(r, x) : edges[negative].nan;
     bool subnormal = a != 0 && a < SMALLEST_NORMAL;
     u32 mode = r.mode;
     if (subnormal) {

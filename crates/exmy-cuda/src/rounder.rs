@@ -63,6 +63,7 @@ pub(crate) struct Rounder {
     flush: u32,
     operands: u32,
     sign_rule: u32,
+    payload: u32,
     min_normal: u32,
     max_code: u32,
     infinity_magnitude: u32,
@@ -132,9 +133,6 @@ impl Rounder {
         }
         if write == Write::Values && !to.is_exact_in_f32() {
             return Err(Error::unfit(what, format!("{to} has values that binary32 does not have")));
-        }
-        if rules.nan.payload != Payload::Drop && to.specials() == Specials::Ieee {
-            return Err(Error::unfit(what, "payloads of NaN are not kept on the device"));
         }
         let general = Self::general(to, rules);
         Ok(general.shortened(to, rules, write))
@@ -210,6 +208,12 @@ impl Rounder {
                 SignRule::Magnitude => 1,
                 SignRule::Relu => 2,
             },
+            payload: match rules.nan.payload {
+                _ if to.specials() != Specials::Ieee => 0,
+                Payload::Drop => 0,
+                Payload::Keep => 1,
+                Payload::Truncate => 2,
+            },
             min_normal: to.min_normal_code().unwrap_or(0) as u32,
             max_code: to.max_code() as u32,
             infinity_magnitude: infinity,
@@ -233,7 +237,8 @@ impl Rounder {
     fn shortened(self, to: Format, rules: Rules, write: Write) -> Self {
         let plain = rules.flush == Flush::None
             && rules.operands == Operands::Exact
-            && rules.sign == SignRule::Keep;
+            && rules.sign == SignRule::Keep
+            && self.payload == 0;
         let Some(lattice) = Lattice::new(to).filter(|_| plain) else { return self };
         // Where the kernels find these even if no short way serves.
         let largest = to.max().to_f32().to_bits();

@@ -1,9 +1,9 @@
 //! Conversions of every class of format by every mode, policy and rule; codes to values; random words.
 
-use exmy::format::Format;
+use exmy::format::{Format, Specials};
 use exmy::random::{Philox, Stream};
 use exmy::round::{
-    AbsentNan, Flush, NanCode, NanRules, Operands, Overflow, Rounding, Rules, SignRule,
+    AbsentNan, Flush, NanCode, NanRules, Operands, Overflow, Payload, Rounding, Rules, SignRule,
     StochasticVariant,
 };
 
@@ -74,31 +74,69 @@ fn other_rules() -> Vec<Rules> {
     all
 }
 
+/// Rules that keep payloads, with what else decides about NaN.
+fn payload_rules() -> Vec<Rules> {
+    let quiet = NanRules::CANONICAL.with_payload(Payload::Keep);
+    let cut = NanRules::CANONICAL.with_payload(Payload::Truncate);
+    let of = |nan| Rules::DEFAULT.with_nan(nan);
+    let kinds = [quiet, cut, quiet.with_keep_sign(false), cut.with_code(NanCode::AllOnes)];
+    let mut all = kinds.map(of).to_vec();
+    all.extend(modes().into_iter().map(|rounding| of(quiet).with_rounding(rounding)));
+    all.extend([
+        of(quiet).with_sign(SignRule::Relu),
+        of(cut).with_operands(Operands::Zero),
+        of(quiet).with_flush(Flush::Output).with_overflow(Overflow::Finite),
+    ]);
+    all
+}
+
+/// Rows of a conversion: codes, values, values in bfloat16.
+const PLAIN: [&str; 3] =
+    ["conversion to codes", "conversion to values", "conversion to values in bfloat16"];
+const PAYLOADS: [&str; 3] = ["conversion with payloads of NaN"; 3];
+
 impl Trial<'_> {
     pub(super) fn conversions(&mut self) -> Result<()> {
         let x = inputs(if self.full() { 100_003 } else { 1203 });
         for format in formats() {
             for rounding in modes() {
                 for overflow in [Overflow::None, Overflow::Finite] {
-                    self.conversion(
-                        format,
-                        Rules::DEFAULT.with_rounding(rounding).with_overflow(overflow),
-                        &x,
-                    )?;
+                    let rules = Rules::DEFAULT.with_rounding(rounding).with_overflow(overflow);
+                    self.conversion(PLAIN, format, rules, &x)?;
                 }
             }
             for overflow in Overflow::ALL {
-                self.conversion(format, Rules::DEFAULT.with_overflow(overflow), &x)?;
+                self.conversion(PLAIN, format, Rules::DEFAULT.with_overflow(overflow), &x)?;
             }
             for rules in other_rules() {
-                self.conversion(format, rules, &x)?;
+                self.conversion(PLAIN, format, rules, &x)?;
+            }
+        }
+        // Every other number becomes a NaN, with its own last bits as payload.
+        let nan = |(i, x): (usize, &f32)| match i % 2 {
+            1 if x.to_bits() & 0x007F_FFFF != 0 => f32::from_bits(x.to_bits() | 0x7F80_0000),
+            _ => *x,
+        };
+        let x: Vec<f32> = x.iter().take(20_001).enumerate().map(nan).collect();
+        // Those that have payloads, among them one with more bits than binary32's and one without a sign.
+        let more =
+            ["e4m3-ieee", "e4m27", "ue5m3-ieee"].into_iter().filter_map(|name| name.parse().ok());
+        for format in formats().chain(more).filter(|to| to.specials() == Specials::Ieee) {
+            for rules in payload_rules() {
+                self.conversion(PAYLOADS, format, rules, &x)?;
             }
         }
         self.decoding()?;
         self.words()
     }
 
-    fn conversion(&mut self, format: Format, rules: Rules, x: &[f32]) -> Result<()> {
+    fn conversion(
+        &mut self,
+        rows: [&'static str; 3],
+        format: Format,
+        rules: Rules,
+        x: &[f32],
+    ) -> Result<()> {
         let device = self.device;
         let random = Philox::new(5, Stream::new("conversions"));
         let here = exmy::Converter::new(format, rules).with_random(random).starting_at(3);
@@ -117,7 +155,7 @@ impl Trial<'_> {
             9..=16 => there.encode::<u16>(&input)?.to_vec()?.into_iter().map(u32::from).collect(),
             _ => there.encode::<u32>(&input)?.to_vec()?,
         };
-        self.row("conversion to codes", "convert.cu").compare(case, &codes, &expected);
+        self.row(rows[0], "convert.cu").compare(case, &codes, &expected);
         if !format.is_exact_in_f32() {
             return Ok(());
         }
@@ -125,15 +163,14 @@ impl Trial<'_> {
         there.fake_quantize_into(&input, &mut values)?;
         let mut expected = vec![0.0; x.len()];
         here.fake_quantize_into(x, &mut expected);
-        let row = self.row("conversion to values", "convert.cu");
+        let row = self.row(rows[1], "convert.cu");
         row.compare_f32(case, &values.to_vec()?, &expected, false);
         let mut narrow = device.zeros(x.len())?;
         there.fake_quantize_bf16(&input, &mut narrow)?;
         let narrow: Vec<u16> = narrow.to_vec()?.iter().map(|x| x.to_bits()).collect();
         let expected: Vec<u16> =
             exmy::Converter::new(Format::BF16, Rules::DEFAULT).encode(&expected);
-        self.row("conversion to values in bfloat16", "convert.cu")
-            .compare(case, &narrow, &expected);
+        self.row(rows[2], "convert.cu").compare(case, &narrow, &expected);
         Ok(())
     }
 
