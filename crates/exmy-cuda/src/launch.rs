@@ -2,6 +2,8 @@
 
 #![allow(unsafe_code)]
 
+use std::cell::RefCell;
+
 use crate::backend::Grid;
 use crate::module::Module;
 use crate::{Buffer, Device, Element, Result, times};
@@ -19,6 +21,17 @@ macro_rules! plain {
     )*};
 }
 plain! { u32 i32 u64 f32 f64 [u64; 16] }
+
+thread_local! {
+    /// Kernels that this thread has started since [`started`] was called last.
+    static STARTED: RefCell<Vec<&'static str>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The kernels that this thread has started since the last call, each once, in order. For comparisons, which
+/// name them.
+pub(crate) fn started() -> Vec<&'static str> {
+    STARTED.take()
+}
 
 /// A kernel and the parameters it is given so far.
 #[must_use = "a kernel starts with `run`"]
@@ -115,6 +128,11 @@ impl<'a> Launch<'a> {
             // SAFETY: the caller's promise is the same.
             unsafe { self.device.backend().launch(self.module, self.name, grid, &args) }
         };
+        STARTED.with_borrow_mut(|names| {
+            if !names.contains(&self.name) {
+                names.push(self.name);
+            }
+        });
         self.device.together(self.name, &self.streams, || {
             if !times::is_on() {
                 return start();

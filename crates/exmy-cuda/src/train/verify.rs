@@ -8,39 +8,67 @@
 mod attend;
 mod elements;
 pub mod files;
+mod places;
 mod recipes;
 mod rows;
 pub mod runs;
+
+use std::fmt;
 
 use exmy::random::{Philox, Stream};
 use exmy_train::nn::device::{Buffer, Device};
 use exmy_train::nn::site::Product;
 use exmy_train::recipe::device::Quantize;
 
+use crate::launch;
+
 /// What one operation wrote.
 #[derive(Clone, Debug)]
 pub struct Output {
-    /// The operation and its shape.
+    /// The operation, its shape and the tensor.
     pub name: String,
+    /// The kernels that were started for it, and perhaps for others of the same operation. None on the CPU.
+    pub kernels: Vec<&'static str>,
     /// What it wrote.
     pub numbers: Vec<f32>,
 }
 
-/// The first element at which two devices differ in an operation.
+/// The first element at which a device differs from the CPU in an operation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
-    /// The operation and its shape.
+    /// The operation, its shape and the tensor.
     pub name: String,
-    /// Which element.
-    pub at: usize,
-    /// What the first and the second device wrote.
+    /// The kernels that the device started for it.
+    pub kernels: Vec<&'static str>,
+    /// Which element, and of how many.
+    pub at: [usize; 2],
+    /// What the CPU and the device wrote.
     pub values: [f32; 2],
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, kernels, at: [at, len], values: [on_cpu, on_device] } = self;
+        write!(f, "{name}")?;
+        if !kernels.is_empty() {
+            write!(f, " (kernels: {})", kernels.join(", "))?;
+        }
+        let bits = [on_cpu, on_device].map(|value| value.to_bits());
+        write!(
+            f,
+            ", element {at} of {len}: {on_cpu:?} ({:#010x}) on the CPU, {on_device:?} ({:#010x}) on the \
+             device",
+            bits[0], bits[1]
+        )
+    }
 }
 
 /// A device, what its operations wrote, and where inputs come from.
 struct Trial<'a, D: Device<Real = f32>> {
     device: &'a D,
     outputs: Vec<Output>,
+    /// Those of the operation before, whose other tensors may follow.
+    kernels: Vec<&'static str>,
     edges: bool,
     drawn: u64,
 }
@@ -75,7 +103,16 @@ impl<D: Device<Real = f32>> Trial<'_, D> {
 
     fn keep(&mut self, name: impl Into<String>, buffer: &Buffer<D>) {
         let numbers = self.device.read(buffer.all()).into_owned();
-        self.outputs.push(Output { name: name.into(), numbers });
+        self.push(name, numbers);
+    }
+
+    /// What an operation wrote, read before.
+    fn push(&mut self, name: impl Into<String>, numbers: Vec<f32>) {
+        let started = launch::started();
+        if !started.is_empty() {
+            self.kernels = started;
+        }
+        self.outputs.push(Output { name: name.into(), kernels: self.kernels.clone(), numbers });
     }
 
     fn tokens(&mut self, len: usize, vocabulary: u64) -> (Vec<u32>, D::Tokens) {
@@ -108,7 +145,10 @@ fn stored(product: Product, [m, n, k]: [usize; 3]) -> [[usize; 2]; 2] {
 
 /// All operations, with and without infinities and NaN. Shapes grow with `scale`, from 1.
 pub fn layers<D: Quantize>(device: &D, scale: usize) -> Vec<Output> {
-    let mut trial = Trial { device, outputs: Vec::new(), edges: false, drawn: 0 };
+    // What was started before is no part of this.
+    drop(launch::started());
+    let (outputs, kernels) = (Vec::new(), Vec::new());
+    let mut trial = Trial { device, outputs, kernels, edges: false, drawn: 0 };
     for edges in [false, true] {
         trial.edges = edges;
         trial.elements(scale);
@@ -120,20 +160,25 @@ pub fn layers<D: Quantize>(device: &D, scale: usize) -> Vec<Output> {
     trial.outputs
 }
 
-/// Where outputs of one list of operations on two devices differ, operation by operation.
+/// Where outputs of one list of operations on the CPU and a device differ, operation by operation.
 ///
 /// # Panics
 /// If the lists are not of the same operations.
-pub fn differences(first: &[Output], second: &[Output]) -> Vec<Difference> {
-    assert_eq!(first.len(), second.len(), "the same operations on both devices");
-    let pairs = first.iter().zip(second);
+pub fn differences(on_cpu: &[Output], on_device: &[Output]) -> Vec<Difference> {
+    assert_eq!(on_cpu.len(), on_device.len(), "the same operations on both devices");
+    let pairs = on_cpu.iter().zip(on_device);
     pairs
         .filter_map(|(a, b)| {
             assert_eq!((&a.name, a.numbers.len()), (&b.name, b.numbers.len()));
             let same = |x: f32, y: f32| x.to_bits() == y.to_bits() || x.is_nan() && y.is_nan();
             let mut values = a.numbers.iter().zip(&b.numbers);
             let at = values.position(|(&x, &y)| !same(x, y))?;
-            Some(Difference { name: a.name.clone(), at, values: [a.numbers[at], b.numbers[at]] })
+            Some(Difference {
+                name: a.name.clone(),
+                kernels: b.kernels.clone(),
+                at: [at, a.numbers.len()],
+                values: [a.numbers[at], b.numbers[at]],
+            })
         })
         .collect()
 }

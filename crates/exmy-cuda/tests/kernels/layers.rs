@@ -2,7 +2,7 @@
 
 use exmy_cuda::train::{Cuda, verify};
 use exmy_train::nn::device::{Buffer, Cpu, Device, MatrixMut};
-use exmy_train::train::run::load_data;
+use exmy_train::train::run::{Folder, load_data};
 use exmy_train::train::trainer::Trainer;
 
 use super::device;
@@ -17,6 +17,19 @@ fn layers_have_the_bits_of_the_cpu() {
     let differences = verify::differences(&expected, &found);
     let first: Vec<_> = differences.iter().take(20).collect();
     assert!(differences.is_empty(), "{} of {}: {first:#?}", differences.len(), found.len());
+
+    // A bit that is changed is found, with kernel, shape, tensor, element and both values.
+    let at = found.iter().position(|output| output.name.starts_with("swiglu")).unwrap();
+    let mut wrong = found;
+    let value = wrong[at + 1].numbers[7];
+    wrong[at + 1].numbers[7] = f32::from_bits(value.to_bits() ^ 1);
+    let said = verify::differences(&expected, &wrong);
+    let text = said[0].to_string();
+    let begin =
+        "swiglu 7 x 65 None backward (kernels: swiglu, swiglu_backward), element 7 of 910: ";
+    assert!(said.len() == 1 && text.starts_with(begin), "{text}");
+    let bits = format!("{value:?} ({:#010x}) on the CPU, ", value.to_bits());
+    assert!(text.contains(&bits) && text.ends_with("on the device"), "{text}");
 }
 
 /// Every method of both traits is called by what is compared, but for those that compute nothing.
@@ -140,7 +153,10 @@ mod long {
         let compared = verify::files::compare(&cuda, folder.path(), |_| ()).unwrap();
         assert!(compared.iter().all(|run| run.first.is_none()), "{compared:#?}");
         // Configuration, metrics, probes, three checkpoints or four, weights, summary, what was undone.
-        assert!(compared.len() == 4 && compared.iter().all(|run| run.files >= 8), "{compared:#?}");
+        assert!(compared.len() == 5 && compared.iter().all(|run| run.files >= 7), "{compared:#?}");
+        let diverged = Folder::new(folder.path().join("diverging-cpu")).summary().unwrap().unwrap();
+        let reason = diverged.reason.clone().unwrap_or_default();
+        assert!(diverged.steps > 3 && reason.contains("loss NaN"), "{diverged:?}");
         let undone = folder.path().join("device/discarded/rollback-01.jsonl");
         assert!(undone.is_file(), "a test of nothing");
     }

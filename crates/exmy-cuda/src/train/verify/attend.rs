@@ -69,10 +69,7 @@ impl<D: Device<Real = f32>> Trial<'_, D> {
             (0..rows * row).map(|at| at % row <= at / row % shape.sequence).collect();
         let numbers = device.read(p.all());
         let numbers = numbers.iter().zip(seen).filter_map(|(&p, seen)| seen.then_some(p)).collect();
-        self.outputs.push(super::Output {
-            name: format!("{shape:?}, kept {keeps}, probabilities"),
-            numbers,
-        });
+        self.push(format!("{shape:?}, kept {keeps}, probabilities"), numbers);
         self.keep(format!("{shape:?}, kept {keeps}, backward"), &dqkv);
     }
 

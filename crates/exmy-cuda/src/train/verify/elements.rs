@@ -10,7 +10,7 @@ use exmy_train::nn::rope;
 use exmy_train::nn::site::Product;
 use exmy_train::nn::stopwatch::Way;
 
-use super::{Output, Trial};
+use super::Trial;
 
 const FUNCTIONS: [Function; 6] = [
     Function::Gelu,
@@ -46,13 +46,13 @@ impl<D: Device<Real = f32>> Trial<'_, D> {
             let (mut y, mut d) = (self.draw(hidden * rows), self.draw(2 * hidden * rows));
             device.swiglu([rounding, back], gate_up.all(), hidden, y.all_mut());
             device.swiglu_backward([rounding, back], gate_up.all(), hidden, dy.all(), d.all_mut());
-            self.keep(format!("swiglu {rounding:?}"), &y);
-            self.keep(format!("swiglu {rounding:?} backward"), &d);
+            self.keep(format!("swiglu {rows} x {hidden} {rounding:?}"), &y);
+            self.keep(format!("swiglu {rows} x {hidden} {rounding:?} backward"), &d);
             let (mut rows, mut bias) = (self.draw(33 * 70), self.draw(33));
             device.add_bias(rounding, rows.all_mut(), bias.all());
             device.bias_backward(rounding, rows.all(), bias.all_mut());
-            self.keep(format!("bias {rounding:?}"), &rows);
-            self.keep(format!("bias {rounding:?} backward"), &bias);
+            self.keep(format!("bias 70 x 33 {rounding:?}"), &rows);
+            self.keep(format!("bias 70 x 33 {rounding:?} backward"), &bias);
         }
         self.copies();
         self.gates(scale);
@@ -67,13 +67,13 @@ impl<D: Device<Real = f32>> Trial<'_, D> {
             let (mut a, mut b) = (self.draw(rows * stride), self.draw(rows * 44));
             let from = Matrix::with_stride(&b, rows, cols, 44);
             device.copy(from, MatrixMut::with_stride(&mut a, rows, cols, stride));
-            self.keep("copy", &a);
+            self.keep(format!("copy 9 x 35 to rows of {stride}"), &a);
             device.fill(MatrixMut::with_stride(&mut b, rows, cols, 44), 1.5);
             device.add_assign(b.part_mut(7..100), a.part(3..96));
-            self.keep("fill, add", &b);
+            self.keep("fill, add 9 x 35 in rows of 44", &b);
             let seen = device.read_matrix(Matrix::with_stride(&b, rows, cols, 44));
             let numbers = (0..rows * cols).map(|i| seen.view().at(i / cols, i % cols)).collect();
-            self.outputs.push(Output { name: "a matrix as the host sees it".into(), numbers });
+            self.push("a matrix as the host sees it, 9 x 35", numbers);
         }
     }
 
@@ -83,16 +83,17 @@ impl<D: Device<Real = f32>> Trial<'_, D> {
         let (mut alpha, mut d) = (self.draw(rows * width), self.draw(rows * width));
         device.decay(z.all(), 16.0, -2.0, alpha.all_mut());
         device.decay_backward(z.all(), 16.0, -2.0, d.all_mut());
-        self.keep("decay", &alpha);
-        self.keep("decay backward", &d);
+        let shape = format!("{rows} x {width}");
+        self.keep(format!("decay {shape}"), &alpha);
+        self.keep(format!("decay {shape} backward"), &d);
         let (gates, mut d_gates) = (self.draw(rows * stride), self.draw(rows * stride));
         let gates = Matrix::with_stride(&gates, rows, width, stride);
         device.swish_gate(x.all(), gates, alpha.all_mut());
         let to = MatrixMut::with_stride(&mut d_gates, rows, width, stride);
         device.swish_gate_backward(x.all(), gates, d.all_mut(), to);
-        self.keep("swish gate", &alpha);
-        self.keep("swish gate backward", &d);
-        self.keep("swish gate backward, gates", &d_gates);
+        self.keep(format!("swish gate {shape}"), &alpha);
+        self.keep(format!("swish gate {shape} backward"), &d);
+        self.keep(format!("swish gate {shape} backward, gates in rows of {stride}"), &d_gates);
         let (heads, half, sequence) = (3, 5, 12);
         let [cos, sin] =
             rope::tables(sequence, &rope::frequencies(2 * half, 1e4, rope::Scaling::None))
@@ -101,7 +102,7 @@ impl<D: Device<Real = f32>> Trial<'_, D> {
         for way in [Way::Forward, Way::Backward] {
             let sizes = [40, heads, half];
             device.rotate(x.all_mut(), sizes, sequence, [cos.all(), sin.all()], way);
-            self.keep("rotary positions", &x);
+            self.keep(format!("rotary positions {way:?}, 3 x {sequence} x 40"), &x);
         }
     }
 
@@ -115,18 +116,19 @@ impl<D: Device<Real = f32>> Trial<'_, D> {
             let (mut y, mut z) = (self.draw(rows * width), self.draw(rows * width));
             device.embed(&tokens, table.all(), None, sequence, y.all_mut());
             device.embed(&tokens, table.all(), Some(positions.all()), sequence, z.all_mut());
-            self.keep("embedding", &y);
-            self.keep("embedding with positions", &z);
+            let shape = format!("{rows} of {vocabulary} x {width}");
+            self.keep(format!("embedding {shape}"), &y);
+            self.keep(format!("embedding {shape} with positions"), &z);
             device.embed_backward(&tokens, z.all(), table.all_mut());
             device.positions_backward(z.all(), width, sequence, positions.all_mut());
-            self.keep("embedding backward", &table);
-            self.keep("positions backward", &positions);
+            self.keep(format!("embedding {shape} backward, table"), &table);
+            self.keep(format!("embedding {shape} backward, positions"), &positions);
         }
         let philox = Philox::new(7, Stream::new("normals"));
         let mut x = self.draw(1003 * scale);
         for (start, size) in [(0, None), (4_294_967_294, Some(0.5)), (3, None), (6, Some(2.0))] {
             device.normals(x.part_mut(0..1001 * scale), start, &philox, size);
-            self.keep("normal numbers", &x);
+            self.keep(format!("normal numbers from {start} on"), &x);
         }
     }
 

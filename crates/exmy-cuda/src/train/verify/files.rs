@@ -3,7 +3,11 @@
 //! One run has all that a run can go through: parts of steps, probes, an evaluation in between, a change of
 //! the recipe at a step, a rollback, and memory of the recipes that a checkpoint keeps. It is trained on the
 //! CPU, on the device, and on both in turns: stopped on one and resumed on the other, before the rollback and
-//! after it. A last run branches off from it. Every file of each must be the CPU's, but for `timing.jsonl`.
+//! after it. Another branches off from it. Every file of each must be the CPU's, but for `timing.jsonl`.
+//!
+//! A last run diverges: its learning rate is such that losses and gradients are no numbers after some steps.
+//! Its records are compared byte by byte to the end, its tensors number by number, a NaN being as good as
+//! another.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,7 +22,10 @@ use exmy_train::train::record::Metrics;
 use exmy_train::train::run::{Folder, Watch, claim, load_data, train_on};
 use exmy_train::train::start;
 
+use super::places;
 use super::runs;
+
+pub use super::places::Difference;
 
 /// What is changed of a family's configuration. The rule acts at step 8, on what it saw from step 4 on, and
 /// leads back to step 3.
@@ -30,16 +37,10 @@ const CHANGES: &str = "[model]\nd_model = 32\nheads = 2\nkv_heads = 1\nhidden = 
     [[at]]\nstep = 6\nthen = 'chon'\n\
     [[when]]\nmetric = 'spikes'\nabove = -1.0\nfor = 2\nthen = '+out=bf16'\nrollback = true\ntimes = 1";
 
-/// The first byte at which a run's files differ.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Difference {
-    /// The file's path in the folder of the run.
-    pub file: String,
-    /// Which byte; the length of the shorter file, if that is all it lacks.
-    pub at: usize,
-    /// How long the file is of the CPU's run and of the device's; `None` where there is no such file.
-    pub lengths: [Option<usize>; 2],
-}
+/// What is changed of a family's configuration so that it diverges: within ten steps and not in the first.
+const DIVERGES: &str = "[train]\nsteps = 20\nlr = 1e3\nclip = 0.0\nwarmup = 0\n\
+    [record]\neval_every = 0\ncheckpoint_every = 3\nkeep = 4\n\
+    probe_every = 2\nprobes = ['norms', 'rounding']";
 
 /// A run, and how its files fared.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,15 +97,11 @@ fn read(folder: &Path) -> Result<Files> {
     Ok(files)
 }
 
-fn difference(expected: &Files, found: &Files) -> Option<Difference> {
+fn difference(expected: &Files, found: &Files, any_nan: bool) -> Option<Difference> {
     let names = expected.keys().chain(found.keys());
     names.into_iter().find_map(|file| {
-        let both = [expected.get(file), found.get(file)];
-        let [a, b] = both.map(|bytes| bytes.map_or(&[][..], Vec::as_slice));
-        let at = a.iter().zip(b).position(|(a, b)| a != b);
-        let lengths = both.map(|bytes| bytes.map(Vec::len));
-        let at = at.or_else(|| (lengths[0] != lengths[1]).then(|| a.len().min(b.len())))?;
-        Some(Difference { file: file.clone(), at, lengths })
+        let both = [expected, found].map(|files| files.get(file).map(Vec::as_slice));
+        places::difference(file, both, any_nan)
     })
 }
 
@@ -128,9 +125,9 @@ pub fn compare<D: Quantize>(
     advance(&cpu, &whole, &data, end)?;
     let expected = read(whole.path())?;
     let mut compared = Vec::new();
-    let mut keep = |name, expected: &Files, found: &Folder| -> Result<()> {
+    let mut keep = |name, expected: &Files, found: &Folder, any_nan| -> Result<()> {
         let bytes = expected.values().map(Vec::len).sum();
-        let first = difference(expected, &read(found.path())?);
+        let first = difference(expected, &read(found.path())?, any_nan);
         let this = Compared { name, files: expected.len(), bytes, first };
         seen(&this);
         compared.push(this);
@@ -139,19 +136,19 @@ pub fn compare<D: Quantize>(
 
     let other = run("device", &config)?;
     advance(device, &other, &data, end)?;
-    keep("on the device", &expected, &other)?;
+    keep("on the device", &expected, &other, false)?;
 
     let turns = run("cpu-first", &config)?;
     advance(&cpu, &turns, &data, 5)?;
     advance(device, &turns, &data, 10)?;
     advance(&cpu, &turns, &data, end)?;
-    keep("on the CPU, the device, the CPU", &expected, &turns)?;
+    keep("on the CPU, the device, the CPU", &expected, &turns, false)?;
 
     let turns = run("device-first", &config)?;
     advance(device, &turns, &data, 5)?;
     advance(&cpu, &turns, &data, 10)?;
     advance(device, &turns, &data, end)?;
-    keep("on the device, the CPU, the device", &expected, &turns)?;
+    keep("on the device, the CPU, the device", &expected, &turns, false)?;
 
     let changes = ["recipe=nv-nvfp4", "when=[]", "record.probes=['sharpness']"];
     let branch = start::branch(&whole, 6)?;
@@ -162,6 +159,13 @@ pub fn compare<D: Quantize>(
     let expected = read(branch.path())?;
     let branch = run("branch-device", &config)?;
     advance(device, &branch, &data, end)?;
-    keep("a branch, on the device", &expected, &branch)?;
+    keep("a branch, on the device", &expected, &branch, false)?;
+
+    let mut config = runs::config(runs::FAMILIES[6], "nv-nvfp4")?.overlaid(DIVERGES)?;
+    let data = load_data(&mut config)?;
+    let (whole, other) = (run("diverging-cpu", &config)?, run("diverging-device", &config)?);
+    advance(&cpu, &whole, &data, end)?;
+    advance(device, &other, &data, end)?;
+    keep("one that diverges, on the device", &read(whole.path())?, &other, true)?;
     Ok(compared)
 }

@@ -44,7 +44,7 @@ impl<D: Quantize> Trial<'_, D> {
                 let to = MatrixMut::with_stride(&mut out, rows, cols, 71);
                 let from = Matrix::with_stride(&x, rows, cols, 75);
                 device.quantize(&quantizer, from, axis, random, None, to);
-                self.keep(format!("image {text} {axis:?}"), &out);
+                self.keep(format!("image {text} {axis:?} {rows} x {cols}"), &out);
             }
         }
         let quantizer: Quantizer = "mxfp8-e4m3".parse().expect("a quantizer");
@@ -150,16 +150,16 @@ impl<D: Quantize> Trial<'_, D> {
         for (minus, squared) in [(None, false), (Some(minus), true)] {
             let sums = device.column_sums(x, minus, squared);
             let numbers = sums.into_iter().flat_map(super::bits).collect();
-            self.outputs.push(super::Output { name: "sums of columns".into(), numbers });
+            self.push(format!("sums of columns {rows} x {cols}, bits of f64"), numbers);
             let (_, columns) = self.tokens(7, cols as u64);
             let mut taken = self.draw(rows * 9);
             let to = MatrixMut::with_stride(&mut taken, rows, 7, 9);
             device.take_columns(x, minus, &columns, to);
-            self.keep("some columns", &taken);
+            self.keep(format!("some columns of {rows} x {cols}"), &taken);
             let mut out = self.draw(rows * 53);
             let to = MatrixMut::with_stride(&mut out, rows, cols, 53);
             device.add_to_columns(Matrix::with_stride(&taken, rows, 7, 9), &columns, to);
-            self.keep("some columns, added", &out);
+            self.keep(format!("some columns of {rows} x {cols}, added"), &out);
         }
     }
 

@@ -6,7 +6,7 @@ use exmy_train::nn::norm::Norm;
 use exmy_train::nn::optimizer::CHUNK;
 
 use super::elements::roundings;
-use super::{Output, Trial, bits};
+use super::{Trial, bits};
 
 impl<D: Device<Real = f32>> Trial<'_, D> {
     pub(super) fn rows(&mut self, scale: usize) {
@@ -79,7 +79,7 @@ impl<D: Device<Real = f32>> Trial<'_, D> {
         let logits = logits.map(|numbers| device.buffer(numbers));
         let places = logits.each_ref().map(|logits| device.likeliest(logits.all(), width));
         let numbers = places.concat().into_iter().map(|place| place as f32).collect();
-        self.outputs.push(Output { name: format!("likeliest of {rows} x {width}"), numbers });
+        self.push(format!("likeliest of {rows} x {width}"), numbers);
         let (_, targets) = self.tokens(rows, width as u64);
         for scale in [None, Some([0.25, 0.0]), Some([1.0 / 3.0, 1e-3])] {
             let (mut logits, mut losses) = (self.draw(rows * width), self.draw(rows));
@@ -98,8 +98,7 @@ impl<D: Device<Real = f32>> Trial<'_, D> {
                 [("mean", device.mean(x.all())), ("global norm", device.global_norm(x.all()))]
             {
                 let value = device.value(&scalar);
-                let numbers = bits(value);
-                self.outputs.push(Output { name: format!("{name} of {n}"), numbers });
+                self.push(format!("{name} of {n}, bits of f64"), bits(value));
             }
         }
     }

@@ -1,6 +1,7 @@
 //! Steps of training of every family under every kind of recipe, to be compared between devices.
 
 use exmy::error::Result;
+use exmy_train::nn::parameters::Entry;
 use exmy_train::recipe::device::Quantize;
 use exmy_train::train::config::Config;
 use exmy_train::train::preset::preset;
@@ -97,7 +98,8 @@ pub fn config((_, name, changes): (&str, &str, &str), recipe: &str) -> Result<Co
     Ok(config)
 }
 
-/// Trains so many steps, and evaluates: losses, gradient norms, weights and moments.
+/// Trains so many steps, and evaluates: losses, gradient norms, and each tensor's gradient, weights and
+/// moments.
 ///
 /// # Errors
 /// If the configuration is impossible, or the device fails.
@@ -113,24 +115,30 @@ pub fn run<D: Quantize>(
         model.vocab = model.vocab.max(data.vocab);
     }
     let mut trainer = Trainer::on(device.clone(), &config, &data)?;
-    let (mut losses, mut norms) = (Vec::new(), Vec::new());
-    for _ in 0..steps {
+    let mut outputs = Vec::new();
+    let mut keep = |what: String, numbers| {
+        let name = format!("{name}, {steps} steps: {what}");
+        outputs.push(Output { name, kernels: Vec::new(), numbers });
+    };
+    for number in 1..=steps {
         let step = trainer.step(None);
-        losses.extend(bits(step.loss));
-        norms.extend(bits(step.grad_norm));
+        keep(format!("loss of step {number}, bits of f64"), bits(step.loss));
+        keep(format!("gradient norm of step {number}, bits of f64"), bits(step.grad_norm));
     }
-    losses.extend(bits(trainer.validation_loss()));
+    keep("validation loss, bits of f64".into(), bits(trainer.validation_loss()));
     trainer.check()?;
     let state = trainer.state();
     let all = [
-        ("losses", losses),
-        ("gradient norms", norms),
-        ("gradient", trainer.grads().into_owned()),
-        ("weights", state.params.into_owned()),
-        ("first moment", state.m.into_owned()),
-        ("second moment", state.v.into_owned()),
+        ("gradient", trainer.grads()),
+        ("weights", state.params),
+        ("first moment", state.m),
+        ("second moment", state.v),
     ];
-    let named =
-        |(what, numbers)| Output { name: format!("{name}, {steps} steps: {what}"), numbers };
-    Ok(all.into_iter().map(named).collect())
+    // An optimizer has two moments, one or none.
+    for (what, numbers) in all.into_iter().filter(|(_, numbers)| !numbers.is_empty()) {
+        for Entry { name, shape, range, .. } in config.model.layout().iter() {
+            keep(format!("{what} of {name} {shape:?}"), numbers[range.clone()].to_vec());
+        }
+    }
+    Ok(outputs)
 }
