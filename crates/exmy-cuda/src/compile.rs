@@ -6,7 +6,7 @@
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString, c_char, c_int};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -81,6 +81,7 @@ struct Nvrtc {
     known: Vec<c_int>,
     /// Keeps the functions where they are.
     _library: Library,
+    _builtins: Option<Library>,
 }
 
 fn names() -> Vec<String> {
@@ -93,6 +94,15 @@ fn names() -> Vec<String> {
         &["libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2"]
     };
     names.iter().map(|name| (*name).to_owned()).collect()
+}
+
+/// The second part of the library, which stands beside it and which it looks for by name: that of PyPI's 13.0
+/// does not find it there unless it is loaded already.
+fn builtins(name: &str, (major, minor): (c_int, c_int)) -> Option<Library> {
+    let folder = Path::new(name).parent().filter(|folder| !folder.as_os_str().is_empty())?;
+    let file = folder.join(format!("libnvrtc-builtins.so.{major}.{minor}"));
+    // SAFETY: the library is NVIDIA's, whose initialization has no conditions.
+    unsafe { Library::new(file).ok() }
 }
 
 fn open(name: &str) -> Option<Nvrtc> {
@@ -130,6 +140,7 @@ fn open(name: &str) -> Option<Nvrtc> {
             code: get!("nvrtcGetCUBIN"),
             destroy: get!("nvrtcDestroyProgram"),
             known,
+            _builtins: builtins(name, (major, minor)),
             _library: library,
         })
     }

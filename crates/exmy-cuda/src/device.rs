@@ -42,8 +42,8 @@ impl Device {
     /// The GPU of a number, from 0, and a stream of it.
     ///
     /// # Errors
-    /// [`Error::NoDriver`], [`Error::OldDriver`], [`Error::NoDevice`], [`Error::Architecture`] if it is older than compute
-    /// capability 8.0, or if the driver does not start.
+    /// [`Error::NoDriver`], [`Error::OldDriver`], [`Error::NoDevice`], [`Error::Architecture`] if it is older
+    /// than compute capability 8.0, or if the driver does not start.
     pub fn new(index: usize) -> Result<Self> {
         Ok(Self { backend: cuda::open(index)? })
     }

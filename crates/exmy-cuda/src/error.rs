@@ -38,6 +38,13 @@ pub enum Error {
         /// What was to be compiled for.
         architecture: String,
     },
+    /// The driver does not load what a newer NVRTC has compiled.
+    NewCompiler {
+        /// NVRTC's version.
+        found: (u32, u32),
+        /// The version of CUDA that the driver has.
+        driver: (u32, u32),
+    },
     /// The driver is older than the functions that are called.
     OldDriver {
         /// The version of CUDA that it has.
@@ -147,13 +154,18 @@ impl fmt::Display for Error {
             ),
             Self::OldCompiler { found: (major, minor), architecture } => write!(
                 f,
-                "NVRTC {major}.{minor} does not compile for {architecture}; a newer one may: it is part of the \
-                 CUDA toolkit and of PyPI's nvidia-cuda-nvrtc; EXMY_NVRTC may hold the path of its library"
+                "NVRTC {major}.{minor} does not compile for {architecture}; a newer one may, of the CUDA \
+                 toolkit or of PyPI's nvidia-cuda-nvrtc: EXMY_NVRTC may hold the path of its library"
             ),
             Self::OldDriver { found: (major, minor) } => write!(
                 f,
-                "the NVIDIA driver is of CUDA {major}.{minor}, and 12.0 or higher is needed (on Linux \
-                 525.60.13)"
+                "the NVIDIA driver is of CUDA {major}.{minor}, and 12.0 or higher is needed (driver 525)"
+            ),
+            Self::NewCompiler { found, driver } => write!(
+                f,
+                "the NVIDIA driver, of CUDA {}.{}, does not load what NVRTC {}.{} compiles: take an NVRTC of \
+                 CUDA {}, whose path EXMY_NVRTC may hold, or a newer driver",
+                driver.0, driver.1, found.0, found.1, driver.0
             ),
             Self::Architecture { what, device, found: (major, minor), needed } => {
                 write!(f, "{what}: {needed}; {device} is {major}.{minor}")
@@ -204,7 +216,11 @@ mod tests {
         assert_eq!(full.to_string(), text);
         let none = Error::NoDevice { index: 2, count: 2 };
         assert_eq!(none.to_string(), "there is no device 2: there are 2 GPUs, 0 to 1");
-        for error in [none, Error::NoDriver, full] {
+        let newer = Error::NewCompiler { found: (13, 0), driver: (12, 4) };
+        let text = newer.to_string();
+        assert!(text.contains("of CUDA 12.4, does not load what NVRTC 13.0 compiles"), "{text}");
+        assert!(text.contains("take an NVRTC of CUDA 12"), "{text}");
+        for error in [none, Error::NoDriver, full, newer] {
             assert!(!error.to_string().contains('\n'));
         }
     }

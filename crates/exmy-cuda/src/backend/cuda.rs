@@ -205,7 +205,14 @@ impl Gpu {
             let (code, _) = compile::code(module, self.architecture(), true)?;
             return self.load(module, &code, false);
         }
-        self.check(status).map(|()| loaded)
+        let driver = self.properties.driver;
+        match (self.check(status), compile::version()) {
+            // A driver loads what any compiler of its own major version made, and of those before.
+            (Err(Error::Kernel { .. }), Ok(found)) if found.0 > driver.0 => {
+                Err(Error::NewCompiler { found, driver })
+            }
+            (checked, _) => checked.map(|()| loaded),
+        }
     }
 
     /// A module, from disk or from its source.
