@@ -2,6 +2,7 @@
 //! above, nothing in a circle, and no module is missing from the list. And the links between pages.
 
 mod house;
+mod tiles;
 mod tokens;
 
 use proc_macro2::{Delimiter, Group, TokenTree};
