@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 /// The model of exmy-train's tests, and a text.
-fn model(folder: &Path) {
+pub(crate) fn model(folder: &Path) {
     let data =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../exmy-train/tests/published/data/llama");
     let to = folder.join("model");

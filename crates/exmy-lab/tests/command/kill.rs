@@ -83,41 +83,9 @@ fn torn_metrics_are_cut_back_to_the_checkpoint() {
 
 /// Sends a signal by its name.
 #[cfg(unix)]
-fn send(child: &Child, signal: &str) {
+pub(crate) fn send(child: &Child, signal: &str) {
     let pid = child.id().to_string();
     assert!(std::process::Command::new("kill").args([signal, &pid]).status().unwrap().success());
-}
-
-/// Where no step is under way the first request ends the program, also while it waits for somebody to read
-/// what it says.
-#[test]
-#[cfg(target_os = "linux")]
-fn a_program_that_waits_ends_at_the_first_request() {
-    use std::io::Write;
-    use std::os::unix::process::ExitStatusExt;
-    let folder = tempfile::tempdir().unwrap();
-    for (signal, number) in [("-HUP", 1), ("-INT", 2), ("-TERM", 15)] {
-        // As much as a pipe holds.
-        let (unread, mut full) = std::io::pipe().unwrap();
-        full.write_all(&[b' '; 1 << 16]).unwrap();
-        let mut command = heeding_signals(&["train"]);
-        let mut child = command.current_dir(&folder).stderr(full).spawn().unwrap();
-        // Before, it might not listen yet.
-        sleep(Duration::from_millis(500));
-        send(&child, signal);
-        let begun = Instant::now();
-        while child.try_wait().unwrap().is_none() {
-            if begun.elapsed() > Duration::from_secs(60) {
-                child.kill().unwrap();
-                panic!("{signal} was not heard");
-            }
-            sleep(Duration::from_millis(10));
-        }
-        let status = child.wait().unwrap();
-        let code = status.code().or(status.signal().map(|signal| 128 + signal));
-        assert_eq!(code, Some(128 + number), "{signal}");
-        drop(unread);
-    }
 }
 
 /// Ctrl-C and SIGTERM end cleanly with a checkpoint of its own, which the finished run no longer has.
@@ -128,7 +96,7 @@ fn interrupted_and_resumed() {
     let data = text_file(folder.path());
     let (expected, out) = (folder.path().join("expected"), folder.path().join("out"));
     let arguments = |out: &Path| {
-        let mut command = exmy(&["train", "--data", &data, "--recipe", "mxfp4@sr8,f32"]);
+        let mut command = heeding_signals(&["train", "--data", &data, "--recipe", "mxfp4@sr8,f32"]);
         command.args(TINY).args([
             "--set",
             "train.steps=1200",
@@ -151,7 +119,7 @@ fn interrupted_and_resumed() {
         }
         send(&child, signal);
         assert_eq!(child.wait().unwrap().code(), Some(code));
-        command = exmy(&["train", "--quiet", "--threads", "1", "--resume"]);
+        command = heeding_signals(&["train", "--quiet", "--threads", "1", "--resume"]);
         command.arg(&out);
     }
     let checkpoints =

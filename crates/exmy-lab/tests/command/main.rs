@@ -25,6 +25,8 @@ mod records;
 mod reports;
 mod runs;
 mod sample;
+#[cfg(all(target_os = "linux", feature = "tokenizers"))]
+mod signals;
 mod studies;
 mod sweep;
 #[cfg(target_os = "linux")]

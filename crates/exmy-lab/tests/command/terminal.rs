@@ -91,3 +91,19 @@ fn narrow_terminals_have_whole_numbers() {
     let table = String::from_utf8(whole.stdout).unwrap();
     assert!(table.contains("recipe      lr    train loss"), "{table}");
 }
+
+/// Before a plan can be said, a step of each kind of run is timed, and no terminal is silent that long.
+#[test]
+fn a_plan_says_what_it_is_waiting_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = text_file(folder.path());
+    let study = ["study", "bit-reduction", "--scale", "smoke", "--figure", "BR-1", "--plan"];
+    let arguments = [&study[..], &["--data", &data]].concat();
+    let Some((code, seen, _)) = on_terminal((folder.path(), 100), &arguments, None) else { return };
+    assert_eq!(code, 0, "{seen}");
+    let (waiting, plan) = seen.split_once("figure  runs").unwrap_or_else(|| panic!("{seen:?}"));
+    assert!(waiting.contains("timing a step of each kind of run "), "{waiting:?}");
+    // None is done yet when it is said first, and no line of it is left.
+    assert!(waiting.contains(" 0/"), "{waiting:?}");
+    assert!(waiting.ends_with("\r\u{1b}[2K") && plan.contains("to do"), "{seen:?}");
+}

@@ -68,13 +68,13 @@ Examples:
   exmy data more.txt.xz --out more --tokenizer tokens/tokenizer.json
   exmy train --data tokens --recipe bf16,mxfp8-e4m3
 
-Exit codes: 0 done, 2 misuse or a file that cannot be used, 130 stopped on
-request; what was done is kept.
+Exit codes: 0 done, 2 misuse or a file that cannot be used; 130, 143 or 129
+ended by SIGINT, SIGTERM or SIGHUP, and what was done is kept.
 ";
 
 /// Runs the command; the result is the exit code.
-pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
-    let stop = Stop::listen()?;
+pub(crate) fn run(arguments: &Arguments, stop: &Stop) -> Result<u8> {
+    let stop = stop.looked_at();
     let options = CorpusOptions {
         vocabulary: match &arguments.tokenizer {
             Some(path) => Vocabulary::Read(path.clone()),

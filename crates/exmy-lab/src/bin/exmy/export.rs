@@ -56,8 +56,8 @@ fn is_a_record(path: &Path) -> bool {
 }
 
 /// Runs the command; the result is the exit code.
-pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
-    let stop = Stop::listen()?;
+pub(crate) fn run(arguments: &Arguments, stop: &Stop) -> Result<u8> {
+    let stop = stop.looked_at();
     if let Some(out) = &arguments.tensorboard {
         check(out)?;
     }

@@ -59,6 +59,7 @@ use settings::with_threads;
 use shortened::without_middle;
 use std::io::{ErrorKind, Write, stdout};
 use std::process::ExitCode;
+use stop::Stop;
 
 /// Software floating-point formats of any shape: conversions and arithmetic to verify hardware
 /// with, and what happens when a network is trained in them.
@@ -156,6 +157,14 @@ fn arguments() -> std::result::Result<Arguments, u8> {
 fn main() -> ExitCode {
     #[cfg(unix)]
     exhausted::begin();
+    // Before there are other threads, or they would get the signals.
+    let stop = match Stop::listen() {
+        Ok(stop) => stop,
+        Err(error) => {
+            show::error(&error);
+            return ExitCode::from(MISUSE);
+        }
+    };
     let arguments = match arguments() {
         Ok(arguments) => arguments,
         Err(code) => return ExitCode::from(code),
@@ -165,7 +174,7 @@ fn main() -> ExitCode {
         return ExitCode::from(MISUSE);
     }
     settings::remark_on_e4m3(std::env::args_os().skip(1));
-    let result = run(arguments.command);
+    let result = run(arguments.command, &stop);
     keys::restore();
     match result {
         Ok(code) => ExitCode::from(code),
@@ -177,19 +186,19 @@ fn main() -> ExitCode {
 }
 
 /// Runs a command; the result is the exit code.
-fn run(command: Command) -> Result<u8> {
+fn run(command: Command, stop: &Stop) -> Result<u8> {
     match command {
-        Command::Train(arguments) => train::run(*arguments),
-        Command::Sweep(arguments) => sweep::run(&arguments),
-        Command::Study(arguments) => study::run(&arguments),
+        Command::Train(arguments) => train::run(*arguments, stop),
+        Command::Sweep(arguments) => sweep::run(&arguments, stop),
+        Command::Study(arguments) => study::run(&arguments, stop),
         Command::Report(arguments) => report::report(&arguments),
         Command::Plot(arguments) => report::plot(&arguments),
-        Command::Watch(arguments) => watch::run(&arguments),
+        Command::Watch(arguments) => watch::run(&arguments, stop),
         Command::Ls(arguments) => ls::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),
-        Command::Export(arguments) => export::run(&arguments),
+        Command::Export(arguments) => export::run(&arguments, stop),
         #[cfg(feature = "tokenizers")]
-        Command::Data(arguments) => data::run(&arguments),
+        Command::Data(arguments) => data::run(&arguments, stop),
         Command::Device(arguments) => with_threads(None, || device::run(&arguments)),
         #[cfg(feature = "tokenizers")]
         Command::Eval(arguments) => eval::run(&arguments),
@@ -197,13 +206,13 @@ fn run(command: Command) -> Result<u8> {
         Command::Generate(arguments) => generate::run(&arguments),
         Command::Formats(arguments) => formats::run(&arguments),
         Command::Sample(arguments) => with_threads(None, || sample::run(&arguments)),
-        Command::Quantize(arguments) => quantize::run(&arguments),
+        Command::Quantize(arguments) => quantize::run(&arguments, stop),
         Command::Inspect(arguments) => inspect::run(&arguments),
         Command::Convert(arguments) => convert::run(&arguments),
         Command::Compute(arguments) => compute::run(&arguments),
         Command::Verify(arguments) => verify::run(&arguments),
         Command::Vectors(arguments) => vectors::run(&arguments),
-        Command::VerifyCols(arguments) => verify_cols::run(&arguments),
+        Command::VerifyCols(arguments) => verify_cols::run(&arguments, stop),
         Command::VerifyTiles(arguments) => verify_tiles::run(&arguments),
         Command::FillTiles(arguments) => fill_tiles::run(&arguments),
         Command::ExplainMma(arguments) => explain_mma::run(&arguments),

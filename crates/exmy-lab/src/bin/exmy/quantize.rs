@@ -336,7 +336,7 @@ fn seed(text: &str) -> Result<u64, String> {
 }
 
 /// Runs the command; the result is the exit code.
-pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
+pub(crate) fn run(arguments: &Arguments, stop: &Stop) -> Result<u8> {
     if let Some(third) = &arguments.third {
         return Err(Error::new(format!("{third:?} is one argument too many after IN and OUT"))
             .hint("the type of --dequantize is written with `=`, as in --dequantize=bf16"));
@@ -350,12 +350,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
     let options = arguments.options()?;
     // What a large tensor leaves that is not waited for has a name that says it is a part, and the next run
     // removes it.
-    let stop = Stop::listen()?;
+    let stop = stop.looked_at();
     let Arguments { input, output, work: Work { quiet, .. }, .. } = arguments;
     let dtype = arguments.dequantize.flatten().map(Type::dtype);
     let input = &find_run(input);
     let work = || {
-        watched(&mut Bar::new("read", *quiet), &stop, |watch| match &options {
+        watched(&mut Bar::new("read", *quiet), stop, |watch| match &options {
             Some(options) => safetensors::quantize(input, output, options, watch),
             None => safetensors::dequantize(input, output, dtype, watch),
         })

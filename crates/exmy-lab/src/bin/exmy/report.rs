@@ -9,7 +9,6 @@ use crate::phase::Phase;
 use crate::provenance::provenance;
 use crate::settings::with_threads;
 use crate::show;
-use crate::stop::Stop;
 use clap::Args;
 use exmy::error::{Error, Result};
 use exmy::safetensors::whole;
@@ -202,14 +201,10 @@ fn write_of(left_out: &[String], path: &Path, text: &str) -> Result<()> {
 
 /// Writes the page, or serves it; the result is the exit code.
 pub(crate) fn report(arguments: &ReportArguments) -> Result<u8> {
-    if arguments.follow.follow {
-        // Before there are threads, or they would get the signals.
-        let _stop = Stop::listen()?;
-        return with_threads(None, || {
-            follow(&arguments.follow, &arguments.runs, &arguments.title())
-        });
-    }
-    with_threads(None, || write_report(arguments))
+    with_threads(None, || match arguments.follow.follow {
+        true => follow(&arguments.follow, &arguments.runs, &arguments.title()),
+        false => write_report(arguments),
+    })
 }
 
 fn write_report(arguments: &ReportArguments) -> Result<u8> {

@@ -1,13 +1,13 @@
 //! Requests to end: Ctrl-C (SIGINT), of batch systems (SIGTERM) and of terminals that go away (SIGHUP).
 //!
-//! Work that looks whether it is to stop has half a second to come to a good end; then the program ends, for
-//! every file is whole at any moment. While a run is trained that end waits for the step under way and
-//! its checkpoint. A second request waits for nothing. The exit code is 128 and the signal's number, as
-//! shells report it.
+//! Every command listens, from before it reads its arguments. Work that looks whether it is to stop has half
+//! a second to come to a good end; then the program ends, for every file is whole at any moment. While a run
+//! is trained that end waits for the step under way and its checkpoint. A second request waits for nothing.
+//! The exit code is 128 and the signal's number, as shells report it.
 
 use exmy::error::{Error, Result};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 #[cfg(unix)]
 use std::sync::mpsc;
 use std::thread;
@@ -17,11 +17,17 @@ use std::time::Duration;
 const PATIENCE: u32 = 10;
 const TICK: Duration = Duration::from_millis(50);
 
-/// Ends the program with the terminal as it was.
+/// Ends the program with the terminal as it was; where nobody reads what it shows, with a line left there.
 fn exit(code: u8) -> ! {
-    crate::phase::clear();
-    crate::bar::clear();
     crate::keys::restore();
+    let late = move || {
+        thread::sleep(4 * TICK);
+        std::process::exit(code.into())
+    };
+    if thread::Builder::new().spawn(late).is_ok() {
+        crate::phase::clear();
+        crate::bar::clear();
+    }
     std::process::exit(code.into())
 }
 
@@ -30,6 +36,8 @@ fn exit(code: u8) -> ! {
 pub(crate) struct Stop {
     /// The exit code that is asked for; 0 as long as none is.
     code: AtomicU8,
+    /// Whether the work looks at that.
+    looked_at: AtomicBool,
     /// What must come to its own end.
     held: AtomicUsize,
 }
@@ -37,7 +45,6 @@ pub(crate) struct Stop {
 impl Stop {
     /// Listens from now on.
     pub(crate) fn listen() -> Result<Arc<Self>> {
-        crate::keys::no_echo();
         let stop = Arc::new(Self::default());
         let listener = Arc::clone(&stop);
         listen(move |code| Self::ask(&listener, code))
@@ -58,12 +65,20 @@ impl Stop {
 
     /// Ends the program when nothing holds it any more and who looks has had the time.
     fn end(&self) -> ! {
+        let patience = if self.looked_at.load(Ordering::SeqCst) { PATIENCE } else { 0 };
         let mut ticks = 0;
-        while ticks < PATIENCE {
+        while ticks < patience {
             thread::sleep(TICK);
             ticks = if self.held.load(Ordering::SeqCst) == 0 { ticks + 1 } else { 0 };
         }
         exit(self.code());
+    }
+
+    /// For work that looks, which has the time for it, and draws lines again, in which an echo would stand.
+    pub(crate) fn looked_at(&self) -> &Self {
+        crate::keys::no_echo();
+        self.looked_at.store(true, Ordering::SeqCst);
+        self
     }
 
     /// Whether somebody asked for the end.

@@ -207,7 +207,7 @@ fn list() -> String {
 }
 
 /// Runs the command; the result is the exit code.
-pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
+pub(crate) fn run(arguments: &Arguments, stop: &Stop) -> Result<u8> {
     let Some(name) = &arguments.study else {
         if let Some(option) = of_a_study(arguments) {
             return Err(Error::new(format!("{option} is about a study, and none is named"))
@@ -246,7 +246,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
     if let Some(path) = &arguments.save_curves {
         Curves::check(paper.name, path)?;
     }
-    let stop = Stop::listen()?;
+    let stop = stop.looked_at();
     arguments.work.with_threads(|| {
         let source = match &arguments.data {
             None => Source::default(),
@@ -299,7 +299,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
             runner::refuse_impossible(named, &place)?;
             store.describe(paper.name, scale, &runs)?;
             let counts = (own.len() - left.len(), own.len());
-            let shown = Training::new(arguments.work.quiet, &stop, &runs, counts, &left, seconds);
+            let shown = Training::new(arguments.work.quiet, stop, &runs, counts, &left, seconds);
             let trainer =
                 store.runner().with_jobs(jobs).with_shard(shard).waiting().on(place.clone());
             let end = trainer.work(&runs, Some(Arc::clone(&data)), &shown)?;
@@ -319,7 +319,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
             return Ok(0);
         }
         let provenance = provenance(Some(exmy::parallel::threads()));
-        let drawn = Drawn::new(arguments.work.quiet, &stop, figures.len());
+        let drawn = Drawn::new(arguments.work.quiet, stop, figures.len());
         let findings = report::find(&figures, &setting, &store, |figure| drawn.figure(figure))?;
         drawn.bar.finish_and_clear();
         let Some(findings) = findings else {

@@ -54,7 +54,7 @@ Processes share the folder and keep out of each other's runs. A process that was
 again in the same way and goes on. When all runs are done, the last process writes the results.";
 
 /// Runs the command; the result is the exit code.
-pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
+pub(crate) fn run(arguments: &Arguments, stop: &Stop) -> Result<u8> {
     let out = match &arguments.out {
         Some(path) => path.clone(),
         None => match arguments.plan.file_stem() {
@@ -67,7 +67,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
     }
     let shard = Shard::choose(arguments.shard.as_deref(), |name| std::env::var(name).ok())
         .map_err(|error| Error::new(error.to_string()))?;
-    let stop = Stop::listen()?;
+    let stop = stop.looked_at();
     arguments.work.with_threads(|| {
         let quiet = arguments.work.quiet;
         let reading = Phase::begin("reading the plan and its data", quiet);
@@ -86,7 +86,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
             names: conditions(&plan.runs),
             quiet,
             several: jobs > 1,
-            stop: &stop,
+            stop,
             place: &place,
         };
         let runner = Runner::new(out.join("runs")).with_shard(shard).stealing(arguments.steal);

@@ -119,8 +119,8 @@ fn long_help() -> String {
 }
 
 /// Runs the command; the result is the exit code.
-pub(crate) fn run(arguments: Arguments) -> Result<u8> {
-    let stop = Stop::listen()?;
+pub(crate) fn run(arguments: Arguments, stop: &Stop) -> Result<u8> {
+    let stop = stop.looked_at();
     // Before a folder is made.
     let place = arguments.work.place()?;
     let work = || {
@@ -147,7 +147,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<u8> {
                 });
             }
             let reading = first.take().unwrap_or_else(reading);
-            let result = train_all(folder, &arguments, &place, &stop, reading);
+            let result = train_all(folder, &arguments, &place, stop, reading);
             if result.is_err() && is_new {
                 take_away(&path, &runs, 0);
             }

@@ -53,8 +53,8 @@ fn long_help() -> String {
 }
 
 /// Runs the command; the result is the exit code.
-pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
-    let stop = Stop::listen()?;
+pub(crate) fn run(arguments: &Arguments, stop: &Stop) -> Result<u8> {
+    let stop = stop.looked_at();
     let mut code = 0;
     let mut files = Vec::new();
     for path in &arguments.paths {
@@ -70,7 +70,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
         if files.len() > 1 {
             print(&format!("{}\n", printable_path(path)))?;
         }
-        match verify(path, arguments.quiet, &stop) {
+        match verify(path, arguments.quiet, stop) {
             Ok(Outcome::Stopped) => return Ok(stop.code()),
             Ok(Outcome::Done { mismatches: 0 }) => {}
             Ok(Outcome::Done { .. }) => code = code.max(MISMATCH),

@@ -110,10 +110,10 @@ fn sum(states: &[State], left: &Left) -> String {
 }
 
 /// Runs the command; the result is the exit code.
-pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
+pub(crate) fn run(arguments: &Arguments, stop: &Stop) -> Result<u8> {
     let terminal = std::io::stdout().is_terminal();
     let follows = terminal && !arguments.once;
-    let stop = Stop::listen()?;
+    let stop = stop.looked_at();
     let mut keys = if follows { Keys::begin() } else { None };
     let colours = terminal && has_colours();
     let mut looks = Looks::default();
@@ -171,7 +171,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
         if ends {
             return Ok(code);
         }
-        match wait(Duration::from_secs(arguments.every), &mut keys, &stop) {
+        match wait(Duration::from_secs(arguments.every), &mut keys, stop) {
             Wanted::More => {}
             Wanted::End => return Ok(code),
             Wanted::Stop => return Ok(stop.code()),

@@ -1,7 +1,7 @@
 //! What `exmy quantize` leaves when it cannot write, is interrupted or killed.
 
 use super::{model, parts, run, sparse, table};
-use crate::{exmy, succeed};
+use crate::{exmy, heeding_signals, succeed};
 use exmy::random::{Philox, Stream};
 use exmy::safetensors::Reader;
 use std::fs;
@@ -101,7 +101,8 @@ fn interrupted_it_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     sparse(&folder.join("in"), 1 << 27);
-    let mut command = exmy(&["quantize", "in", "out", "--to", "e4m3fn", "--threads", "1"]);
+    let quantize = ["quantize", "in", "out", "--to", "e4m3fn", "--threads", "1"];
+    let mut command = heeding_signals(&quantize);
     let child = command.current_dir(folder).stderr(Stdio::piped()).spawn().unwrap();
     let begun = Instant::now();
     while parts(folder) == 0 {
