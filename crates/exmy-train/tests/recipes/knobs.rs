@@ -159,18 +159,18 @@ fn centred_random_bits() {
 }
 
 /// An operand before and after, row-major, and its columns.
-struct Seen {
-    product: Product,
-    operand: Operand,
-    before: Vec<f32>,
-    after: Vec<f32>,
-    cols: usize,
+pub(crate) struct Seen {
+    pub(crate) product: Product,
+    pub(crate) operand: Operand,
+    pub(crate) before: Vec<f32>,
+    pub(crate) after: Vec<f32>,
+    pub(crate) cols: usize,
 }
 
 /// The operands of a site.
-struct Watch {
-    site: Site,
-    seen: Vec<Seen>,
+pub(crate) struct Watch {
+    pub(crate) site: Site,
+    pub(crate) seen: Vec<Seen>,
 }
 
 impl Observer for Watch {

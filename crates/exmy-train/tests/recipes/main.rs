@@ -3,6 +3,7 @@
 mod bundles;
 mod docs;
 mod hot;
+mod interventions;
 mod knobs;
 mod mechanisms;
 mod restated;

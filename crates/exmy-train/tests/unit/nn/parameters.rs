@@ -108,3 +108,23 @@ fn a_tensor_does_not_depend_on_the_others() {
 fn names_are_unique() {
     two(2).push("a.weight".into(), &[1], Role::Bias, Init::Zeros);
 }
+
+/// Names are not compared with all before them: a quarter of a million of one length would take minutes
+/// that way.
+#[test]
+fn very_many_names_are_found() {
+    let name = |i: usize| format!("model.layers.{i:06}.self_attn.q_proj.weight");
+    let mut layout = Layout::default();
+    let count = 1 << 18;
+    for i in 0..count {
+        assert_eq!(layout.push(name(i), &[2], Role::Bias, Init::Zeros), 2 * i..2 * i + 2);
+    }
+    for i in (0..count).rev() {
+        assert_eq!(layout.find(&name(i)).unwrap().range.start, 2 * i);
+    }
+    assert!(layout.find(&name(count)).is_none());
+    let again = || layout.push(name(count / 2), &[2], Role::Bias, Init::Zeros);
+    let again = std::panic::catch_unwind(std::panic::AssertUnwindSafe(again)).unwrap_err();
+    let said = again.downcast_ref::<String>().unwrap();
+    assert!(said.contains(&name(count / 2)), "{said}");
+}

@@ -76,6 +76,24 @@ fn at_a_step() {
     assert_eq!(changes(&config, &lines), owned(&[(0, "mxfp4"), (3, "mxfp4+out=bf16")]));
 }
 
+/// Each recipe is planned once and each step finds its own rules: for a model of many layers planning every
+/// rule would take many minutes, and so would looking at all rules in every step.
+#[test]
+fn very_many_rules() {
+    let count = 100_000;
+    let recipes = ["bf16", "mxfp8-e4m3", "mxfp4"];
+    let recipe = |i: u64| recipes[i as usize % recipes.len()];
+    let mut rules = format!("[model]\nlayers = 512\n[train]\nsteps = {}\n", count + 1);
+    for i in 0..count {
+        rules += &format!("[[at]]\nstep = {i}\nthen = {:?}\n", recipe(i));
+    }
+    let config = config(&rules);
+    assert_eq!(config.at.len() as u64, count);
+    let lines: Vec<_> = (0..count).map(|step| line(step, 1.0, 1.0)).collect();
+    let expected: Vec<_> = (0..count).map(|step| (step, recipe(step).to_owned())).collect();
+    assert!(changes(&config, &lines) == expected);
+}
+
 /// `for` counts records in a row, `cooldown` steps without a look, `times` actions.
 #[test]
 fn when_a_value_stays_above() {
