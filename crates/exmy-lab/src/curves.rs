@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! lines of JSON, compressed by xz:
-//! {"version": 1, "study": ..., "scale": ..., "figures": [...], "runs": N}     what the file is
+//! {"version": 2, "study": ..., "scale": ..., "text": {"name": ..., "fingerprint": ..., "vocab": N},
+//!  "figures": [...], "runs": N}                                               what the file is
 //! {"name": ..., "summary": {...}, "judged": {...}, "steps": [...],            one for each run
 //!  "losses": [...], "norms": [...]}
 //! ```
@@ -15,10 +16,12 @@
 //! makes sure of the former.
 //!
 //! Probes, weights and checkpoints are not kept, nor is a run's configuration: its name is the hash of that,
-//! and the study's own table says what it is. One thread compresses, so the file is the same bytes
-//! everywhere.
+//! and the study's own table says what it is. Of the text the first line has what that hash is made of, so
+//! the text is not needed either. Version 1 had no text: its runs learned the default one. One thread
+//! compresses, so the file is the same bytes everywhere.
 
 use crate::plot::number::six_digits;
+use crate::run_config::{Setting, Text};
 use crate::scale::Scale;
 use crate::spikes::Judgement;
 use crate::statistics::mean;
@@ -34,7 +37,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
 /// The version of the lines.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// Of the steps far from a divergence one in so many is kept.
 const EVERY: u64 = 10;
@@ -58,6 +61,7 @@ struct Head {
     version: u32,
     study: String,
     scale: Scale,
+    text: Option<Text>,
     figures: Vec<String>,
     runs: usize,
 }
@@ -145,11 +149,17 @@ impl Record {
 
 impl Curves {
     /// Those of some runs, in the order in which the figures ask for them.
-    pub(crate) fn new(study: &str, scale: Scale, figures: Vec<String>, runs: Vec<Record>) -> Self {
+    pub(crate) fn new(
+        study: &str,
+        setting: &Setting,
+        figures: Vec<String>,
+        runs: Vec<Record>,
+    ) -> Self {
         let order: Vec<String> = runs.iter().map(|run| run.name.clone()).collect();
         let runs: BTreeMap<_, _> = runs.into_iter().map(|run| (run.name.clone(), run)).collect();
-        let head =
-            Head { version: VERSION, study: study.to_owned(), scale, figures, runs: runs.len() };
+        let (scale, text) = (setting.scale, Some(setting.text()));
+        let (study, count) = (study.to_owned(), runs.len());
+        let head = Head { version: VERSION, study, scale, text, figures, runs: count };
         Self { head, path: PathBuf::from("curves"), runs, order }
     }
 
@@ -241,6 +251,14 @@ impl Curves {
     /// How large the runs are.
     pub fn scale(&self) -> Scale {
         self.head.scale
+    }
+
+    /// What all of them have in common; absent where the file does not say which text they learned.
+    ///
+    /// # Errors
+    /// If the text's name is none of a source.
+    pub fn setting(&self) -> Result<Option<Setting>> {
+        self.head.text.as_ref().map(|text| Setting::known(self.scale(), text)).transpose()
     }
 
     /// The figures that can be drawn.

@@ -11,6 +11,20 @@ use exmy::error::{Error, Result};
 use exmy_train::train::config::Config;
 use exmy_train::train::data::{DataOptions, Dataset, Source};
 use exmy_train::train::preset::preset;
+use serde::{Deserialize, Serialize};
+use std::str::FromStr;
+
+/// A text, as far as the names of runs that learn it depend on it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Text {
+    /// Its source without folders.
+    pub name: String,
+    /// [`Dataset::fingerprint`], sixteen digits.
+    pub fingerprint: String,
+    /// The vocabulary of a text of other tokens than bytes.
+    pub vocab: Option<usize>,
+}
 
 /// What all runs of a study have in common.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,6 +59,25 @@ impl Setting {
     /// A text that needs no file and, as nothing is trained on it, no reading.
     pub fn unread(scale: Scale) -> Self {
         Self { scale, source: Source::default(), fingerprint: String::new(), vocab: None }
+    }
+
+    /// That of runs on a text that is not here.
+    ///
+    /// # Errors
+    /// If its name is none of a source.
+    pub fn known(scale: Scale, text: &Text) -> Result<Self> {
+        let source = Source::from_str(&text.name).map_err(|error| Error::new(error.to_string()))?;
+        Ok(Self { scale, source, fingerprint: text.fingerprint.clone(), vocab: text.vocab })
+    }
+
+    /// What the names of runs hold of the text.
+    pub fn text(&self) -> Text {
+        let name = match &self.source {
+            // Where it lies is of no use elsewhere.
+            Source::Path(path) => path.file_name().unwrap_or_default().to_string_lossy().into(),
+            made => made.to_string(),
+        };
+        Text { name, fingerprint: self.fingerprint.clone(), vocab: self.vocab }
     }
 
     /// The text, in words.

@@ -35,7 +35,7 @@ pub fn thin(
         runs.push(Record::of(planned.name(), trained.summary, &trained.metrics, judged));
     }
     let ids = figures.iter().map(|figure| figure.id().to_owned()).collect();
-    let curves = Curves::new(paper.name, setting.scale, ids, runs);
+    let curves = Curves::new(paper.name, setting, ids, runs);
     let thinned = Store::drawn_from(Arc::new(curves.clone()));
     for (figure, found) in figures.iter().zip(found) {
         let id = figure.id();

@@ -95,6 +95,7 @@ fn figures_are_drawn_again_without_their_runs() {
     let again = Curves::read(PAPER.name, &path).unwrap();
     assert_eq!((again.scale(), again.figures()), (Scale::Smoke, &["X-1".to_owned()][..]));
     Curves::check(PAPER.name, &path).unwrap();
+    assert_eq!(again.setting().unwrap().unwrap(), setting);
     again.write(&path).unwrap();
     assert!(fs::read(&path).unwrap() == bytes, "read and written again they are the same");
 
@@ -159,6 +160,21 @@ fn figures_are_drawn_again_without_their_runs() {
         let error = Curves::check(paper.name, &path).unwrap_err().to_string();
         assert!(error.contains("would be lost"), "{error}");
     }
+}
+
+/// Runs are named by what they learn, which whoever draws their curves need not have.
+#[test]
+fn the_text_is_not_needed_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = folder.path().join("a text.txt");
+    fs::write(&text, "to be learned, byte by byte. ".repeat(40)).unwrap();
+    let (setting, _) = Setting::new(Scale::Smoke, Source::Path(text.clone())).unwrap();
+    fs::remove_file(&text).unwrap();
+    let known = Setting::known(Scale::Smoke, &setting.text()).unwrap();
+    assert_eq!(known.source().to_string(), "a text.txt");
+    let name = |setting: &Setting| RunConfig::new(setting.config("gpt-nano")).name();
+    assert_eq!(name(&known), name(&setting));
+    assert_ne!(name(&known), name(&Setting::unread(Scale::Smoke)));
 }
 
 #[test]

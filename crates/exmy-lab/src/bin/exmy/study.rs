@@ -256,7 +256,15 @@ pub(crate) fn run(arguments: &Arguments, stop: &Stop) -> Result<u8> {
         };
         let quiet = arguments.work.quiet;
         let reading = Phase::begin("reading the data and the runs", quiet);
-        let (setting, data) = Setting::new(scale, source)?;
+        let known = match &curves {
+            Some(curves) if arguments.data.is_none() => curves.setting()?,
+            _ => None,
+        };
+        let (setting, data) = match known {
+            // Nothing is trained on it.
+            Some(setting) => (setting, Dataset::drawn()),
+            None => Setting::new(scale, source)?,
+        };
         let data = Arc::new(data);
         if writes {
             report::prepare(target)?;
