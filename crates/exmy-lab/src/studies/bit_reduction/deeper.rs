@@ -1,4 +1,4 @@
-//! BR-15 and BR-16: bits cut off in a model of twelve layers and 32 thousand tokens, and the part of the cost
+//! BR-15 to BR-17: bits cut off in a model of twelve layers and 32 thousand tokens, and the part of the cost
 //! that is bias.
 //!
 //! Truncation makes every operand smaller. Three roundings have its noise and next to no bias. One is to
@@ -180,6 +180,46 @@ pub(super) static FASTER: Figure = Figure {
     ],
 };
 
+const SEEDED_ASKS: Criterion = Criterion::new(
+    &[
+        ask("the share of E8M3's cost that is gone with rounding to nearest", HALF, By::Interval),
+        ask("that with the next bit set", HALF, By::Interval),
+    ],
+    Opposite::One,
+);
+
+/// Eight seeds that BR-15 does not have. Its three scatter by 0.045 nats in what E8M3 costs, so eight show a
+/// cost of 0.062, as those three had on average, in nine cases of ten.
+pub(super) static SEEDED: Figure = Figure {
+    id: "BR-17",
+    title: "what E8M3 costs twelve layers, with eight other seeds",
+    source: "as BR-15",
+    says: "BR-15's three seeds scatter too much to show a cost of E8M3. So its model and rate are run with \
+           seeds 4 to 11, of which none had been seen when this was written.",
+    grid: Grid {
+        seeds: [1, 0, 8],
+        first: [1, 1, 4],
+        extra: Some(("format", E8M7)),
+        axes: &[
+            Axis::new("format", &[E8M3]),
+            Axis::new(
+                "rounding",
+                &[
+                    with(TRUNCATED, "+round=trunc"),
+                    with(NEAREST, "+round=rne"),
+                    of_e8m3!(JAMMED, "+input:weight:grad_output=bf16>e8m4@odd"),
+                ],
+            ),
+        ],
+        ..GRID
+    },
+    judged: by(Test::All(&[
+        above(&["E8M3", TRUNCATED], &["E8M7"]),
+        Test::Own { asks: &SEEDED_ASKS, judge },
+    ])),
+    views: DEEPER.views,
+};
+
 fn shown(_: &Results<'_>) -> Result<Findings> {
     Ok(Findings::of(Verdict::Shown("the table has the numbers".into()), Vec::new()))
 }
@@ -202,6 +242,10 @@ fn costs([base, truncated, _]: &[Vec<f64>; 3]) -> bool {
     paired_interval(truncated, base, 0.95).is_some_and(|cost| cost.low > 0.0)
 }
 
+fn has(results: &Results<'_>, format: &str, rounding: &str) -> bool {
+    results.points.iter().any(|point| point.has(format) && point.has(rounding))
+}
+
 fn judge(results: &Results<'_>) -> Result<TestResult> {
     let of = |other: &&'static str| -> Result<TestResult> {
         let losses = cost(results, "E8M3", other)?;
@@ -214,7 +258,8 @@ fn judge(results: &Results<'_>) -> Result<TestResult> {
             },
         })
     };
-    Ok(every(&UNBIASED.iter().map(of).collect::<Result<Vec<_>>>()?))
+    let there = UNBIASED.iter().filter(|other| has(results, "E8M3", other));
+    Ok(every(&there.map(of).collect::<Result<Vec<_>>>()?))
 }
 
 /// The shares of each format.
@@ -227,7 +272,7 @@ fn table(results: &Results<'_>) -> Result<Vec<Part>> {
     for format in results.levels(results.grid.axis("format")) {
         let mut row = vec![format.name.to_owned()];
         for other in UNBIASED {
-            if !results.points.iter().any(|point| point.has(format.name) && point.has(other)) {
+            if !has(results, format.name, other) {
                 row.push("-".into());
                 continue;
             }

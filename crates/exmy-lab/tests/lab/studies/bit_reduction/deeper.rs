@@ -6,6 +6,7 @@ use exmy_lab::run_config::Setting;
 use exmy_lab::scale::Scale;
 use exmy_lab::studies::bit_reduction::CLAIMED;
 use exmy_lab::studies::bit_reduction::deeper::shares;
+use std::collections::BTreeSet;
 
 #[test]
 fn shares_are_those_of_each_seed() {
@@ -13,10 +14,14 @@ fn shares_are_those_of_each_seed() {
     assert_eq!(shares(&losses), [0.75, 0.0]);
 }
 
-/// What the figure says where arms end so far above E8M7, each seed a little higher than the one before, and
+/// What a figure says where arms end so far above E8M7, each seed a little higher than the one before, and
 /// three seeds scatter by `scatter`.
 fn verdict(scatter: f64, above: &dyn Fn(&GridPoint) -> f64) -> Verdict {
-    let figure = CLAIMED.iter().find(|figure| figure.id == "BR-15").unwrap();
+    verdict_of("BR-15", scatter, above)
+}
+
+fn verdict_of(id: &str, scatter: f64, above: &dyn Fn(&GridPoint) -> f64) -> Verdict {
+    let figure = CLAIMED.iter().find(|figure| figure.id == id).unwrap();
     let setting = Setting::unread(Scale::Paper);
     let made = |point: &GridPoint, seed: u64, _: Metric| {
         let own = if point.has("E8M7") { 0.0 } else { above(point) };
@@ -48,4 +53,18 @@ fn the_bias_is_most_of_the_cost_or_not() {
     // The order of bits is part of the claim.
     let reversed = |point: &GridPoint| 0.2 - rest(0.8)(point);
     assert!(matches!(verdict(0.05, &reversed), Verdict::Contradicted(_)));
+}
+
+#[test]
+fn seeds_that_were_not_seen_judge_the_cost_alone() {
+    let setting = Setting::unread(Scale::Paper);
+    let figure = CLAIMED.iter().find(|figure| figure.id == "BR-17").unwrap();
+    let runs = figure.grid.runs(&setting);
+    let seeds: BTreeSet<u64> = runs.iter().map(|run| run.config.seed).collect();
+    assert_eq!((runs.len(), seeds), (32, (4..12).collect()));
+    let rest = |share: f64| {
+        move |point: &GridPoint| 0.06 * if point.has("truncated") { 1.0 } else { 1.0 - share }
+    };
+    assert!(matches!(verdict_of("BR-17", 0.01, &rest(0.8)), Verdict::Reproduced(_)));
+    assert!(matches!(verdict_of("BR-17", 0.01, &rest(0.3)), Verdict::Contradicted(_)));
 }
