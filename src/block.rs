@@ -6,12 +6,14 @@
 //! a format, element by element, with one number a code. A [`BlockTensor`] is the same matrix as it is
 //! stored, packed codes and scales, and is made and read by fast passes whose bits are the
 //! definition's. [`scale`] has the rules by which a block finds its scale, [`hadamard`] the rotations before.
+//! [`operations`] has arithmetic on single blocks, as P3109 defines it.
 //! [`Quantizer`](crate::quantizer::Quantizer) computes the values alone, without codes.
 //!
 //! A matrix that enters a product is summed along one of its axes, the *reduction axis*, and shapes
 //! are relative to it: `32` is 32 elements that meet one another in a sum. At a ragged edge a
 //! block is smaller; padding with zeros would give the same.
 
+pub(crate) mod big;
 mod element;
 mod elements;
 pub(crate) mod fast;
@@ -19,6 +21,7 @@ pub mod hadamard;
 mod kernel;
 mod measure;
 mod name;
+pub mod operations;
 mod plain;
 pub mod scale;
 #[cfg(feature = "serde")]

@@ -150,6 +150,15 @@ impl Format {
     /// The largest magnitude a bias may have. The widest exponent field (16 bits) needs 2^15.
     pub const BIAS_LIMIT: i32 = 1 << 20;
 
+    /// The format whose every code stands for `2^power` times the number, if its bias may be that large.
+    pub(crate) const fn times_power(self, power: i32) -> Option<Self> {
+        let Some(bias) = self.bias.checked_sub(power) else { return None };
+        if bias < -Self::BIAS_LIMIT || bias > Self::BIAS_LIMIT {
+            return None;
+        }
+        Some(Self { bias, ..self })
+    }
+
     /// Starts the description of a format of `exp_bits` (0..=16) and `man_bits` (0..=52), whose codes
     /// may have 64 bits with the sign.
     pub const fn builder(sign: Sign, exp_bits: u32, man_bits: u32) -> FormatBuilder {

@@ -10,7 +10,6 @@
 //! Special values follow IEEE 754 as if in any order: NaN, infinity times zero and infinities of both
 //! signs give NaN; otherwise an infinity wins.
 
-mod big;
 mod lanes;
 mod window;
 
@@ -18,9 +17,9 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::rows::ExactRows;
+use crate::block::big::Big;
 use crate::format::Value;
 use crate::round::Exact;
-use big::Big;
 use lanes::{IntegerLanes, dot};
 use window::{Narrow, Wide};
 

@@ -4,6 +4,7 @@
 #![cfg(feature = "std")]
 
 mod hadamard;
+mod operations;
 mod p3109;
 mod page;
 mod profiles;

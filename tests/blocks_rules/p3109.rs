@@ -12,7 +12,7 @@ use super::{RANDOM, uniform};
 
 /// The nearest of all values of a format to `n / d`, ties to the even code, the largest for what is
 /// beyond: found by trying every code.
-fn nearest(format: Format, negative: bool, n: &BigInt, d: &BigInt) -> u64 {
+pub(super) fn nearest(format: Format, negative: bool, n: &BigInt, d: &BigInt) -> u64 {
     let distance = |code: u64| {
         let Value::Finite { significand, exponent, .. } = format.decode(code) else { return None };
         // |significand 2^exponent - n / d| * d * 2^400

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use super::big::Big;
+use crate::block::big::Big;
 
 /// Something that integers times powers of two are added to.
 pub(super) trait Window {

@@ -9,8 +9,8 @@ use crate::round::Exact;
 /// `(-1)^negative * words * 2^exponent`; words least significant first, without zeros at the top.
 /// Zero has no words.
 #[derive(Clone, PartialEq, Debug)]
-pub(in crate::gemm) struct Big {
-    pub(super) negative: bool,
+pub(crate) struct Big {
+    pub(crate) negative: bool,
     words: Vec<u64>,
     exponent: i32,
 }
@@ -24,26 +24,38 @@ impl From<Value> for Big {
 }
 
 impl Big {
-    pub(super) const ZERO: Self = Self { negative: false, words: Vec::new(), exponent: 0 };
+    pub(crate) const ZERO: Self = Self { negative: false, words: Vec::new(), exponent: 0 };
 
-    pub(super) fn new(negative: bool, mut words: Vec<u64>, exponent: i32) -> Self {
+    pub(crate) fn new(negative: bool, mut words: Vec<u64>, exponent: i32) -> Self {
         while words.last() == Some(&0) {
             words.pop();
         }
         if words.is_empty() { Self::ZERO } else { Self { negative, words, exponent } }
     }
 
-    pub(super) fn from_i128(value: i128, exponent: i32) -> Self {
+    pub(crate) fn from_i128(value: i128, exponent: i32) -> Self {
         let size = value.unsigned_abs();
         Self::new(value < 0, [size as u64, (size >> 64) as u64].into(), exponent)
     }
 
-    pub(super) fn is_zero(&self) -> bool {
+    /// Without its sign.
+    pub(crate) fn magnitude(self) -> Self {
+        Self { negative: false, ..self }
+    }
+
+    /// Whether this number is larger than another one.
+    pub(crate) fn exceeds(&self, other: &Self) -> bool {
+        let minus = Self { negative: !other.negative, ..other.clone() };
+        let difference = self.plus(&minus);
+        !difference.is_zero() && !difference.negative
+    }
+
+    pub(crate) fn is_zero(&self) -> bool {
         self.words.is_empty()
     }
 
     /// Times a finite value.
-    pub(super) fn multiply(&mut self, by: Value) {
+    pub(crate) fn multiply(&mut self, by: Value) {
         let Value::Finite { negative, significand, exponent } = by else { return };
         let mut carry = 0;
         for word in &mut self.words {
@@ -72,7 +84,7 @@ impl Big {
     }
 
     /// The exact sum; +0 if it is zero.
-    pub(super) fn plus(&self, other: &Self) -> Self {
+    pub(crate) fn plus(&self, other: &Self) -> Self {
         if self.is_zero() || other.is_zero() {
             return if self.is_zero() { other.clone() } else { self.clone() };
         }
@@ -103,7 +115,7 @@ impl Big {
     }
 
     /// The first 128 bits, and whether there are others: more than twice what any format keeps.
-    pub(super) fn exact(&self) -> Exact {
+    pub(crate) fn exact(&self) -> Exact {
         let Self { negative, words, exponent } = self;
         let Some((&top, rest)) = words.split_last() else {
             return Exact { negative: false, significand: 0, exponent: 0, sticky: false };
