@@ -9,6 +9,7 @@
 //! * [`cases`]: cases for any operation on any formats, in several styles;
 //! * [`columns`]: recorded conversions of hardware and libraries, recomputed;
 //! * [`tiles`]: recorded dot products of matrix units, recomputed;
+//! * [`p3109`]: what of that standard is here, and κ;
 //! * [`lines`]: what they read their input with.
 
 #![forbid(unsafe_code)]
@@ -23,6 +24,7 @@ mod exact;
 pub mod function;
 pub mod lines;
 mod operation;
+pub mod p3109;
 mod recording;
 pub mod testfloat;
 pub mod tiles;

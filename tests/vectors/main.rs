@@ -7,6 +7,7 @@ mod common;
 mod compute;
 mod convert;
 mod functions;
+mod p3109;
 mod samples;
 mod vectors;
 

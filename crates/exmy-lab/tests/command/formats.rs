@@ -1,6 +1,6 @@
 //! `exmy formats`: the table, a page, every code for other programs, and the documentation.
 
-use crate::{exmy, succeed};
+use crate::{exmy, printed, succeed};
 use exmy::format::{Format, NAMED, Value};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -158,17 +158,33 @@ fn mistakes_are_answered() {
     assert!(fails(&["--csv", "--markdown"]).contains("cannot be used"));
 }
 
-/// `docs/formats.md` is the program's own text. With `EXMY_WRITE_DOCS=1` the test writes it.
+/// These pages are the program's own text. With `EXMY_WRITE_DOCS=1` the test writes them.
 #[test]
 fn the_documentation_is_current() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/formats.md");
-    let text = stdout(&["--markdown"]);
+    is_current("formats.md", &stdout(&["--markdown"]));
+    is_current("p3109.md", &printed(Path::new("."), "conformance", &["p3109"]));
+}
+
+/// κ is told, and what is not provided.
+#[test]
+fn specializations_are_asked_for() {
+    let ask = |text: &str| exmy(&["conformance", "p3109", text]).output().unwrap();
+    let known =
+        ask("FMA<Binary8p3se, Binary8p3se, binary32, binary32, (NearestTiesToEven, SatNone)>");
+    assert_eq!((known.status.code(), &known.stdout[..]), (Some(0), &b"kappa 0\n"[..]));
+    let unknown = ask("Power<Binary8p3se, (ToOdd, SatNone)>");
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&unknown.stderr).contains("P3109 has no operation \"Power\""));
+}
+
+fn is_current(name: &str, text: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name);
     if std::env::var_os("EXMY_WRITE_DOCS").is_some() {
-        std::fs::write(&path, &text).unwrap();
+        std::fs::write(&path, text).unwrap();
     }
     let page = std::fs::read_to_string(&path).unwrap();
     assert!(
         page == text,
-        "docs/formats.md is stale: EXMY_WRITE_DOCS=1 cargo test -p exmy-lab --test command formats"
+        "docs/{name} is stale: EXMY_WRITE_DOCS=1 cargo test -p exmy-lab --test command formats"
     );
 }

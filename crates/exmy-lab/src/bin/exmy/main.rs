@@ -10,6 +10,7 @@ macro_rules! say {
 mod bar;
 mod compare;
 mod compute;
+mod conformance;
 mod convert;
 #[cfg(feature = "tokenizers")]
 mod data;
@@ -93,6 +94,7 @@ enum Command {
     Formats(formats::Arguments),
     /// Continue a text with a trained model
     Sample(sample::Arguments),
+    Conformance(conformance::Arguments),
     Quantize(Box<quantize::Arguments>),
     Inspect(inspect::Arguments),
     Convert(convert::Arguments),
@@ -210,6 +212,7 @@ fn run(command: Command, stop: &Stop) -> Result<u8> {
         Command::Inspect(arguments) => inspect::run(&arguments),
         Command::Convert(arguments) => convert::run(&arguments),
         Command::Compute(arguments) => compute::run(&arguments),
+        Command::Conformance(arguments) => conformance::run(&arguments),
         Command::Verify(arguments) => verify::run(&arguments),
         Command::Vectors(arguments) => vectors::run(&arguments),
         Command::VerifyCols(arguments) => verify_cols::run(&arguments, stop),
