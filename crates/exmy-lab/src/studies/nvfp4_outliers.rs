@@ -408,7 +408,8 @@ static SOFTMAX: Figure = Figure {
     views: &[
         View::Probed {
             title: "Softmax attention over training",
-            under: "bfloat16, mean over layers; bands: range of seeds",
+            under: "bfloat16, mean over layers; no norm: queries and keys are not normalized; bands: range \
+                    of seeds",
             panels: &[
                 shown("entropy of the softmax, nats", ENTROPY),
                 shown("excess kurtosis of the logits", LOGIT_KURTOSIS),

@@ -60,7 +60,8 @@ pub(super) static EXPONENT: Figure = Figure {
            ones. The paper does not say which bias it took, and with a centred one no healthy tensor is \
            clipped in E7M7; so all three are tried: centred, the low half of the exponents kept, the \
            high half kept, where the smallest number is 2 and the inner clipping takes nearly \
-           everything. A run that diverged counts as a guess.",
+           everything. Inner clips what is too small, outer what is too large, both both. A run that \
+           diverged counts as a guess.",
     grid: Grid {
         model: NANO,
         steps: [20, 300, 20_000],

@@ -53,9 +53,15 @@ fn formats(point: &GridPoint) -> ([&'static str; 2], bool) {
 
 /// `pairs` of MX and the base: spikes and divergences, and the median variance of the norm over the base's.
 pub fn judge(unstable: usize, pairs: usize, base_unstable: bool, ratio: f64) -> Verdict {
+    let variance = match ratio.is_nan() {
+        true => "the runs are too short for the variance of their gradient norm".to_owned(),
+        false => format!(
+            "the variance of their gradient norm in the last windows is {ratio:.2} times that of bf16 \
+             (median over pairs)"
+        ),
+    };
     let text = format!(
-        "{unstable} of {pairs} pairs with MX have spikes or diverge, bf16 {}; the variance of their gradient \
-         norm in the last windows is {ratio:.2} times that of bf16 (median over pairs)",
+        "{unstable} of {pairs} pairs with MX have spikes or diverge, bf16 {}; {variance}",
         if base_unstable { "too" } else { "does not" }
     );
     match (unstable as f64 > MOST * pairs as f64 && !base_unstable, ratio) {

@@ -224,7 +224,7 @@ fn picture(name: &str, all: [(&str, &Vec<Sets>); 2], drift: &[Points]) -> plot::
             "GLA under nv-nvfp4, mean over inputs of q, o, gate and down; bands: range of seeds",
         )
         .x(Axis::linear("step"))
-        .panel(last.rule(LATE.bound(), "").rule(EARLY.bound(), ""))
+        .panel(last.rule(LATE.bound(), "claimed at the end").rule(EARLY.bound(), "at first below"))
         .panel(consecutive)
         .panel(draw(ranks, "rank drift", drift))
 }

@@ -229,7 +229,8 @@ fn drawn_parts(found: &Errors) -> Vec<Part> {
     }
     let figure = plot::Figure::new("Error of a product by the residuals that are patched")
         .subtitle(
-            "256 tokens x 512 channels x 256 outputs, ten hot channels; bands: range of draws",
+            "256 tokens x 512 channels x 256 outputs, ten hot channels; O1-A: residuals of activations, \
+             O1-W: of weights, O2-B: of both, literal: their product alone; bands: range of draws",
         )
         .x(Axis::whole("channels patched"))
         .panel(panel);
