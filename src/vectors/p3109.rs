@@ -175,13 +175,7 @@ pub const OPERATIONS: &[Row] = &[
     row("C", "ArcTanPi", Rounded(1), "Context::atan_pi", ELEMENTARY),
     row("E", "BlockReduceAdd", Reduction, "block::operations::sum", BLOCKS),
     row("E", "BlockReduceMultiply", Reduction, "block::operations::product", BLOCKS),
-    row(
-        "E",
-        "BlockDotProduct",
-        Dot,
-        "block::operations::dot",
-        "blocks_rules/operations, gemm/exact",
-    ),
+    row("E", "BlockDotProduct", Dot, "block::operations::dot", BLOCKS),
 ];
 
 /// The operation of that name. `Block` or `Scaled` before one that is rounded makes it one of blocks or of
