@@ -2,6 +2,7 @@
 
 use exmy_cuda::train::{Cuda, verify};
 use exmy_train::nn::device::{Buffer, Cpu, Device, MatrixMut};
+use exmy_train::train::checkpoint;
 use exmy_train::train::run::{Folder, load_data};
 use exmy_train::train::trainer::Trainer;
 
@@ -154,9 +155,17 @@ mod long {
         assert!(compared.iter().all(|run| run.first.is_none()), "{compared:#?}");
         // Configuration, metrics, probes, three checkpoints or four, weights, summary, what was undone.
         assert!(compared.len() == 5 && compared.iter().all(|run| run.files >= 7), "{compared:#?}");
-        let diverged = Folder::new(folder.path().join("diverging-cpu")).summary().unwrap().unwrap();
+        let whole = Folder::new(folder.path().join("diverging-cpu"));
+        let (diverged, layout) =
+            (whole.summary().unwrap().unwrap(), whole.config().unwrap().model.layout());
         let reason = diverged.reason.clone().unwrap_or_default();
         assert!(diverged.steps > 3 && reason.contains("loss NaN"), "{diverged:?}");
+        let path = checkpoint::path(&whole.checkpoints(), diverged.steps);
+        let state = checkpoint::load(&path, &layout).unwrap().0;
+        let has_nan = |numbers: &[f32]| numbers.iter().any(|x| x.is_nan());
+        assert!([&state.params, &state.m, &state.v].into_iter().all(|x| has_nan(x)), "{reason}");
+        let mut windows = state.memory.windows.values();
+        assert!(windows.any(|window| has_nan(&window.amax)), "a test of nothing");
         let undone = folder.path().join("device/discarded/rollback-01.jsonl");
         assert!(undone.is_file(), "a test of nothing");
     }

@@ -93,6 +93,18 @@ impl Clone for Memory {
     }
 }
 
+/// The bits that files have of a number: for every NaN those of the one that the library writes. A CPU and a
+/// GPU make NaNs of different signs and payloads, and a resume would carry them on.
+#[inline]
+pub fn stored_bits(x: f32) -> u32 {
+    if x.is_nan() { 0x7FC0_0000 } else { x.to_bits() }
+}
+
+/// As [`stored_bits`], of an f64.
+fn stored_bits_of_f64(x: f64) -> u64 {
+    if x.is_nan() { 0x7FF8_0000_0000_0000 } else { x.to_bits() }
+}
+
 /// The smallest power of two that is at least `amax / max`, both positive and finite.
 fn power_above(amax: f32, max: f32) -> f32 {
     let (amax, max) = (f64::from(amax), f64::from(max));
@@ -165,18 +177,14 @@ impl Memory {
         self.windows.is_empty() && self.hot.is_empty()
     }
 
-    /// One line for each thing; numbers as their bits, so that none is lost. Empty if nothing is remembered.
+    /// One line for each thing; numbers as their [bits](stored_bits), so that none is lost. Empty if nothing
+    /// is remembered.
     pub fn to_text(&self) -> String {
         let mut text = String::new();
         for ((site, operand), window) in &self.windows {
-            let _ = write!(
-                text,
-                "window {site} {operand} {} {:08x}",
-                window.step,
-                window.scale.to_bits()
-            );
-            for amax in &window.amax {
-                let _ = write!(text, " {:08x}", amax.to_bits());
+            let _ = write!(text, "window {site} {operand} {}", window.step);
+            for &number in [&window.scale].into_iter().chain(&window.amax) {
+                let _ = write!(text, " {:08x}", stored_bits(number));
             }
             text.push('\n');
         }
@@ -185,8 +193,8 @@ impl Memory {
             for channel in &hot.channels {
                 let _ = write!(text, " {channel}");
             }
-            for score in &hot.average {
-                let _ = write!(text, " {:016x}", score.to_bits());
+            for &score in &hot.average {
+                let _ = write!(text, " {:016x}", stored_bits_of_f64(score));
             }
             text.push('\n');
         }

@@ -4,7 +4,8 @@
 //! and AdamW's two moments as `adamw.m.NAME` and `adamw.v.NAME`, or the buffer of SGD with momentum as
 //! `sgd.b.NAME`. Its one metadata entry, `exmy`, is a JSON object with the step, the tokens seen, the
 //! recipe's memory, if there is any, the [`Digests`] of the run's records up to there, and its own digest.
-//! Random bits are addressed by step, so there is no generator state to save. One file appears by one rename,
+//! Random bits are addressed by step, so there is no generator state to save. Every NaN is written as
+//! 0x7FC00000, so the bytes do not tell which machine made it. One file appears by one rename,
 //! so a checkpoint is whole or absent.
 //!
 //! The digest is the sum (of 64 bits) of the [`Digest`]s of all tensors' bytes, each with the digest of
@@ -18,7 +19,7 @@
 //! Tensors are written and read in pieces, so a checkpoint takes no memory in addition to what it holds.
 
 use crate::nn::parameters::{Entry, Layout};
-use crate::recipe::memory::Memory;
+use crate::recipe::memory::{Memory, stored_bits};
 use crate::train::digest::Digest;
 use crate::train::memory;
 use crate::train::optimizer::Optimizer;
@@ -143,7 +144,7 @@ fn pieces(
 ) -> Result<()> {
     for piece in values.chunks(PIECE) {
         buffer.clear();
-        buffer.extend(piece.iter().flat_map(|value| value.to_le_bytes()));
+        buffer.extend(piece.iter().flat_map(|&value| stored_bits(value).to_le_bytes()));
         work(buffer)?;
     }
     Ok(())

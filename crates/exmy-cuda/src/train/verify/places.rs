@@ -30,17 +30,12 @@ impl fmt::Display for Difference {
 type Found = (String, [String; 2]);
 
 /// The first difference of a file of the CPU's run and of the device's; `None` is a file that is not there.
-/// With `any_nan` a NaN of a tensor is as good as another, and the digests of a file of tensors are left out.
-pub(super) fn difference(
-    file: &str,
-    [cpu, device]: [Option<&[u8]>; 2],
-    any_nan: bool,
-) -> Option<Difference> {
+pub(super) fn difference(file: &str, [cpu, device]: [Option<&[u8]>; 2]) -> Option<Difference> {
     let (place, values) = match (cpu, device) {
         (Some(a), Some(b)) if a == b => return None,
         (Some(a), Some(b)) => {
             let found = match file.rsplit_once('.') {
-                Some((_, "safetensors")) => tensors(a, b, any_nan)?,
+                Some((_, "safetensors")) => tensors(a, b),
                 Some((_, "jsonl" | "json" | "toml")) => lines(a, b),
                 _ => None,
             };
@@ -97,10 +92,10 @@ fn opened(file: &[u8]) -> Option<(Header, &[u8])> {
     Some((Header::parse(text, data.len() as u64).ok()?, data))
 }
 
-/// The first tensor and element that differ, else what the headers say about the files. `Some(None)` where
-/// that cannot be said; `None` where nothing counts as different.
-fn tensors(a: &[u8], b: &[u8], any_nan: bool) -> Option<Option<Found>> {
-    let (Some((first, a)), Some((second, b))) = (opened(a), opened(b)) else { return Some(None) };
+/// The first tensor and element that differ, else what the headers say about the files; `None` where
+/// that cannot be said.
+fn tensors(a: &[u8], b: &[u8]) -> Option<Found> {
+    let ((first, a), (second, b)) = (opened(a)?, opened(b)?);
     let names = first.entries().iter().chain(second.entries());
     for name in names.map(|entry| entry.name.as_str()) {
         let of = |entry: Option<&Entry>| {
@@ -110,10 +105,10 @@ fn tensors(a: &[u8], b: &[u8], any_nan: bool) -> Option<Option<Found>> {
         };
         let both = [first.find(name), second.find(name)];
         let [Some(here), Some(there)] = both else {
-            return Some(Some((format!("tensor {name}"), both.map(of))));
+            return Some((format!("tensor {name}"), both.map(of)));
         };
         if (here.dtype, &here.shape) != (there.dtype, &there.shape) {
-            return Some(Some((format!("tensor {name}"), both.map(of))));
+            return Some((format!("tensor {name}"), both.map(of)));
         }
         let part = |data: &[u8], entry: &Entry| -> Vec<u8> {
             let range = entry.range.start as usize..entry.range.end as usize;
@@ -122,10 +117,8 @@ fn tensors(a: &[u8], b: &[u8], any_nan: bool) -> Option<Option<Found>> {
         let (x, y) = (part(a, here), part(b, there));
         let width = (here.dtype.bits() as usize / 8).max(1);
         let is_f32 = here.dtype == Dtype::F32;
-        let is_nan = |bytes: &[u8]| is_f32 && number(bytes).is_some_and(f32::is_nan);
         let mut pairs = x.chunks(width).zip(y.chunks(width));
-        let at = pairs.position(|(x, y)| x != y && !(any_nan && is_nan(x) && is_nan(y)));
-        if let Some(at) = at {
+        if let Some(at) = pairs.position(|(x, y)| x != y) {
             let shown = |bytes: &[u8]| {
                 let bytes = &bytes[at * width..];
                 let bytes = &bytes[..width.min(bytes.len())];
@@ -136,18 +129,15 @@ fn tensors(a: &[u8], b: &[u8], any_nan: bool) -> Option<Option<Found>> {
                 }
             };
             let place = format!("tensor {name} {:?}, element {at}", here.shape);
-            return Some(Some((place, [shown(&x), shown(&y)])));
+            return Some((place, [shown(&x), shown(&y)]));
         }
-    }
-    if any_nan {
-        return None;
     }
     let (here, there) = (first.metadata(), second.metadata());
     let key = here.keys().chain(there.keys()).find(|key| here.get(*key) != there.get(*key));
     let has = |of: &std::collections::BTreeMap<String, String>, key: &String| {
         of.get(key).cloned().unwrap_or_else(|| "absent".into())
     };
-    Some(key.map(|key| (format!("the header's {key}"), [has(here, key), has(there, key)])))
+    key.map(|key| (format!("the header's {key}"), [has(here, key), has(there, key)]))
 }
 
 fn number(bytes: &[u8]) -> Option<f32> {
@@ -167,8 +157,8 @@ mod tests {
         bytes
     }
 
-    fn said(file: &str, a: &[u8], b: &[u8], any_nan: bool) -> Option<String> {
-        difference(file, [Some(a), Some(b)], any_nan).map(|found| found.to_string())
+    fn said(file: &str, a: &[u8], b: &[u8]) -> Option<String> {
+        difference(file, [Some(a), Some(b)]).map(|found| found.to_string())
     }
 
     #[test]
@@ -176,18 +166,18 @@ mod tests {
         let a = b"{\"step\":0}\n{\"step\":1,\"loss\":2.5,\"lr\":0.1}\n";
         let b = b"{\"step\":0}\n{\"step\":1,\"loss\":2.75,\"lr\":0.1}\n";
         let text = "metrics.jsonl, line 2 (step 1), key loss: 2.5 on the CPU, 2.75 on the device";
-        assert_eq!(said("metrics.jsonl", a, b, false).as_deref(), Some(text));
+        assert_eq!(said("metrics.jsonl", a, b).as_deref(), Some(text));
         let text = "metrics.jsonl, line 2: {\"step\":1,\"loss\":2.5,\"lr\":0.1} on the CPU, the end on the \
                     device";
-        let short = said("metrics.jsonl", a, &a[..10], false).unwrap();
+        let short = said("metrics.jsonl", a, &a[..10]).unwrap();
         assert_eq!(short, text);
-        assert_eq!(said("metrics.jsonl", a, a, false), None);
+        assert_eq!(said("metrics.jsonl", a, a), None);
         let text = "config.toml, line 2: b = 1 on the CPU, b = 2 on the device";
-        assert_eq!(said("config.toml", b"a\nb = 1\n", b"a\nb = 2\n", false).as_deref(), Some(text));
-        let absent = difference("summary.json", [Some(b"{}"), None], false).unwrap();
+        assert_eq!(said("config.toml", b"a\nb = 1\n", b"a\nb = 2\n").as_deref(), Some(text));
+        let absent = difference("summary.json", [Some(b"{}"), None]).unwrap();
         assert_eq!(absent.values, ["2 bytes", "absent"]);
         assert_eq!(
-            said("loss", b"ab", b"ac", false).unwrap(),
+            said("loss", b"ab", b"ac").unwrap(),
             "loss, byte 1: 0x62 on the CPU, 0x63 on the device"
         );
     }
@@ -198,21 +188,17 @@ mod tests {
         let b = file(&[1.0, -2.0, f32::from_bits(0x7FFF_FFFF)], "y");
         let text = "w.safetensors, tensor w [3], element 1: 2.0 (0x40000000) on the CPU, -2.0 (0xc0000000) \
                     on the device";
-        assert_eq!(said("w.safetensors", &a, &b, false).as_deref(), Some(text));
+        assert_eq!(said("w.safetensors", &a, &b).as_deref(), Some(text));
         let b = file(&[1.0, 2.0, f32::from_bits(0x7FFF_FFFF)], "y");
-        let text = said("w.safetensors", &a, &b, false).unwrap();
+        let text = said("w.safetensors", &a, &b).unwrap();
         assert!(
             text.contains("element 2: NaN (0x7fc00000)") && text.contains("NaN (0x7fffffff)"),
             "{text}"
         );
-        // A NaN is as good as another, but not as a number.
-        assert_eq!(said("w.safetensors", &a, &b, true), None);
-        let text = said("w.safetensors", &a, &file(&[1.0, 2.0, 3.0], "x"), true).unwrap();
-        assert!(text.contains("element 2: NaN"), "{text}");
-        let text = said("w.safetensors", &a, &file(&[1.0, 2.0, f32::NAN], "z"), false).unwrap();
+        let text = said("w.safetensors", &a, &file(&[1.0, 2.0, f32::NAN], "z")).unwrap();
         assert!(text.contains("the header's digest: x on the CPU, z on the device"), "{text}");
-        let text = said("w.safetensors", &a, &file(&[1.0], "x"), true).unwrap();
+        let text = said("w.safetensors", &a, &file(&[1.0], "x")).unwrap();
         assert!(text.contains("tensor w: F32 [3] on the CPU, F32 [1] on the device"), "{text}");
-        assert!(said("w.safetensors", &a, b"short", true).unwrap().contains("byte 0"));
+        assert!(said("w.safetensors", &a, b"short").unwrap().contains("byte 0"));
     }
 }

@@ -45,4 +45,16 @@ fn memory_reads_back_bit_for_bit() {
     assert_eq!(Memory::from_text(&text), Ok(memory));
     assert!(Memory::from_text("hot lm_head 3 2 1").is_err());
     assert!(Memory::from_text("cold lm_head").unwrap_err().contains("cold"));
+
+    // Every NaN is the positive quiet one, whichever the machine made.
+    let mut broken = Memory::default();
+    let made = [0xFFC0_0000, 0x7F80_0001, 0x7FFF_FFFF, 0x7F80_0000].map(f32::from_bits);
+    let window = ScaleWindow { step: 2, amax: made.into(), scale: 0.5 };
+    broken.windows.insert((site, Operand::Input), window);
+    let average = vec![f64::from_bits(0xFFF8_0000_0000_0001), f64::NEG_INFINITY];
+    broken.hot.insert(site, Hot { step: 2, channels: vec![4], average });
+    let text = "window layers.3.gate_proj input 2 3f000000 7fc00000 7fc00000 7fc00000 7f800000\n\
+                hot layers.3.gate_proj 2 1 4 7ff8000000000000 fff0000000000000\n";
+    assert_eq!(broken.to_text(), text);
+    assert_eq!(Memory::from_text(text).unwrap().to_text(), text);
 }

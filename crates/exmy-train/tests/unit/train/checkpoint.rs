@@ -71,6 +71,39 @@ fn moments_that_are_not_kept_are_not_written() {
     }
 }
 
+/// NaNs of other signs and payloads, as other machines make them, leave the same files; so do those that were
+/// read back. Infinities and a number next to them stay.
+#[test]
+fn every_nan_is_written_as_one() {
+    let (layout, state) = small();
+    let with = |nans: [u32; 3]| {
+        let arena = |arena: &[f32]| -> Cow<'static, [f32]> {
+            let mut arena = arena.to_vec();
+            let bits = nans.into_iter().chain([0x7F80_0000, 0xFF80_0000, 0xFF7F_FFFF]);
+            arena.iter_mut().zip(bits).for_each(|(x, bits)| *x = f32::from_bits(bits));
+            arena.into()
+        };
+        let [params, m, v] = [&state.params, &state.m, &state.v].map(|x| arena(x));
+        State { params, m, v, ..state.clone() }
+    };
+    let written = |state: &State<'_>| {
+        let folder = tempfile::tempdir().unwrap();
+        let (checkpoint, model) = (path(folder.path(), 8), folder.path().join("model"));
+        save(folder.path(), &layout, state, Progress { step: 8, tokens: 99 }).unwrap();
+        save_model(&model, &layout, &state.params).unwrap();
+        let files = [&checkpoint, &model].map(|file| fs::read(file).unwrap());
+        (files, load(&checkpoint, &layout).unwrap().0)
+    };
+    let (expected, again) = written(&with([0x7FC0_0000; 3]));
+    for made in [[0x7FFF_FFFF, 0xFFC0_0000, 0x7F80_0001], [0xFFFF_FFFF, 0xFF80_0001, 0x7FC0_0001]] {
+        assert!(written(&with(made)).0 == expected);
+    }
+    assert!(written(&again).0 == expected);
+    let bits =
+        [&again.params, &again.m, &again.v].map(|x| [x[2], x[3], x[4], x[5]].map(f32::to_bits));
+    assert_eq!(bits, [[0x7FC0_0000, 0x7F80_0000, 0xFF80_0000, 0xFF7F_FFFF]; 3]);
+}
+
 /// A small layout with its state, the memory of a recipe among it.
 fn small() -> (Layout, State<'static>) {
     let mut layout = Layout::default();
