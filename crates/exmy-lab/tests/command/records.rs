@@ -26,6 +26,12 @@ fn edited(text: &str, at: usize) -> String {
     lines.join("\n") + "\n"
 }
 
+/// The text of a summary without its last key.
+fn without_digests(summary: &str) -> String {
+    let records = summary.find(",\n  \"records\"").unwrap();
+    format!("{}\n}}\n", &summary[..records])
+}
+
 /// What every command that shows runs says of a damaged one, with the exit code 1.
 fn damaged(root: &Path, fault: &str) {
     let commands: [&[&str]; 6] = [
@@ -110,7 +116,7 @@ fn a_complete_run_without_its_records_is_refused() {
         }
         fs::write(&path, text).unwrap();
     }
-    // A summary that says something else than its configuration or its metrics.
+    // A summary that says something else than its configuration or its metrics, or not what these are.
     let path = run.join("summary.json");
     let text = fs::read_to_string(&path).unwrap();
     for (key, fault) in [
@@ -120,11 +126,13 @@ fn a_complete_run_without_its_records_is_refused() {
         ("lr", "lr is not what config.toml gives"),
         ("parameters", "parameters is not what config.toml gives"),
         ("val_loss", "val_loss is not what metrics.jsonl gives"),
+        ("records", "summary.json lacks its key records"),
     ] {
         let key = format!("\"{key}\":");
         let at = text.lines().position(|line| line.contains(&key)).unwrap();
         let other = match key.as_str() {
             "\"version\":" => text.replacen("\"version\": ", "\"version\": 9", 1),
+            "\"records\":" => without_digests(&text),
             _ => edited(&text, at),
         };
         fs::write(&path, other).unwrap();
@@ -185,8 +193,8 @@ fn folders_of_before_there_were_digests_are_read_with_a_note() {
     let root = folder.path();
     let run = begin(root, "out");
     let summary = fs::read_to_string(run.join("summary.json")).unwrap();
-    let records = summary.find(",\n  \"records\"").unwrap();
-    fs::write(run.join("summary.json"), format!("{}\n}}\n", &summary[..records])).unwrap();
+    let old = without_digests(&summary).replacen("\"version\": 3", "\"version\": 2", 1);
+    fs::write(run.join("summary.json"), old).unwrap();
     let metrics = run.join("metrics.jsonl");
     let text = fs::read_to_string(&metrics).unwrap();
     fs::write(&metrics, edited(&text, 3)).unwrap();

@@ -83,7 +83,7 @@ pub struct Summary {
     pub reason: Option<String>,
     /// What share of the multiplications of linear layers had which formats, and from which step.
     pub precision: Vec<Span>,
-    /// The digests of its records; earlier versions wrote none.
+    /// The digests of its records; before version 3 they may be absent.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub records: Option<Digests>,
 }

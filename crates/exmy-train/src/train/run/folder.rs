@@ -184,6 +184,11 @@ impl Folder {
     /// # Errors
     /// If the file exists but is not a summary.
     pub fn summary(&self) -> Result<Option<Summary>> {
+        Ok(self.written_summary()?.map(Summary::modern))
+    }
+
+    /// The same in the names of the version that wrote it.
+    pub(super) fn written_summary(&self) -> Result<Option<Summary>> {
         let path = self.summary_file();
         let text = match given::read(&path, given::RESULTS) {
             Ok(text) => text,
@@ -204,7 +209,7 @@ impl Folder {
             let hint = format!("this program reads versions up to {}", config::VERSION);
             return Err(Error::new(what).hint(hint));
         }
-        Ok(Some(summary.modern()))
+        Ok(Some(summary))
     }
 
     /// Its metrics so far; none if it has not begun.

@@ -2,7 +2,7 @@
 //! and its summary hold.
 //!
 //! Rules decide on what `metrics.jsonl` says and pictures show it, so a run whose lines were lost, cut or
-//! edited is not gone on with. Earlier versions wrote no digests; of their runs only the steps are compared.
+//! edited is not gone on with. Summaries before version 3 may lack digests; of these only steps are compared.
 
 use super::{Folder, Summary, tail_loss};
 use crate::recipe::Recipe;
@@ -12,6 +12,11 @@ use crate::train::probe::lines_up_to;
 use crate::train::record::{Digests, bytes, digest, reach};
 use exmy::error::{Error, Result};
 use exmy::shown::printable_path;
+
+/// Whether a summary is, as it stands in its file, of a version in which digests may be absent.
+fn may_lack_digests(written: &Summary) -> bool {
+    written.version < 3
+}
 
 /// What is wrong with the records up to `step`, or with all of them if that was the last; `None` if nothing
 /// is.
@@ -72,7 +77,11 @@ fn of_checkpoint(folder: &Folder, config: &Config, step: u64) -> Result<Option<S
 /// # Errors
 /// If a file cannot be read.
 pub fn of_run(folder: &Folder, config: &Config) -> Result<Option<String>> {
-    if let Some(summary) = folder.summary()? {
+    if let Some(summary) = folder.written_summary()? {
+        if summary.records.is_none() && !may_lack_digests(&summary) {
+            return Ok(Some("summary.json lacks its key records".into()));
+        }
+        let summary = summary.modern();
         let fault = fault(folder, (summary.steps, true), summary.records.as_ref())?;
         return match fault {
             None if summary.records.is_some() => contradiction(folder, config, &summary),
@@ -120,13 +129,13 @@ fn contradiction(folder: &Folder, config: &Config, summary: &Summary) -> Result<
     Ok(wrong.map(|(key, of, _)| format!("summary.json: {key} is not what {of} gives")))
 }
 
-/// Whether [`of_run`] has digests to go by; runs that earlier versions wrote have none.
+/// Whether [`of_run`] has digests to go by, or misses them; runs that earlier versions wrote have none.
 ///
 /// # Errors
 /// If a file cannot be read.
 pub fn has_digests(folder: &Folder) -> Result<bool> {
-    if let Some(summary) = folder.summary()? {
-        return Ok(summary.records.is_some());
+    if let Some(summary) = folder.written_summary()? {
+        return Ok(summary.records.is_some() || !may_lack_digests(&summary));
     }
     let checkpoints = folder.checkpoints();
     match checkpoint::list(&checkpoints)?.last() {
