@@ -129,7 +129,8 @@ pub struct LevelError {
 #[cfg(feature = "std")]
 impl fmt::Display for LevelError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "EXMY_SIMD={}: the levels of this machine are", self.word)?;
+        let word = crate::shown::printable(&self.word);
+        write!(f, "EXMY_SIMD={word}: the levels of this machine are")?;
         for level in Level::ALL.into_iter().filter(|level| level.is_available()) {
             write!(f, " {level}")?;
         }

@@ -150,7 +150,7 @@ impl fmt::Display for Error {
                 f,
                 "the kernels are compiled by NVRTC, which is not there (tried {}): it is part of the CUDA \
                  toolkit and of PyPI's nvidia-cuda-nvrtc; EXMY_NVRTC may hold the path of its library",
-                tried.join(", ")
+                exmy::shown::printable(&tried.join(", "))
             ),
             Self::OldCompiler { found: (major, minor), architecture } => write!(
                 f,

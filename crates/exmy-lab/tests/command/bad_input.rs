@@ -156,6 +156,10 @@ fn mistakes_are_answered() {
     refused(root, &["sample", "nothing", "--tokens", "-3"], &["'-3' for '--tokens"]);
     refused(root, &["sample", "text.txt"], &["text.txt"]);
     refused(root, &["trian"], &["trian", "train"]);
+    // Breaks and colours of what was given are shown.
+    let device = "--device=a\nb\u{1b}[31m";
+    refused(root, &["train", device], &["'a\\nb\\u{1b}[31m' for '--device"]);
+    refused(root, &["train", "--lr", "1,a\nb"], &["'a\\nb' for '--lr"]);
     // However long what was given is, the answer is short, and has its end.
     let (recipe, digits) = ("e4m3fn+".repeat(15_000), "9".repeat(100_000));
     let (word, option) = ("y".repeat(100_000), format!("--{digits}"));
@@ -426,12 +430,18 @@ fn a_checkpoint_of_another_step_is_noticed() {
 #[test]
 fn a_level_this_machine_lacks_is_refused_before_anything_is_written() {
     let folder = tempfile::tempdir().unwrap();
-    for word in ["avx9", "neon", ""] {
+    for (word, shown) in [
+        ("avx9", "avx9: "),
+        ("neon", "neon: "),
+        ("", ": "),
+        ("a\nb\u{1b}[31m", "a\\nb\\u{1b}[31m: "),
+    ] {
         let mut command = exmy(&["train", "--steps", "3", "--out", "out"]);
         let output = command.env("EXMY_SIMD", word).current_dir(&folder).output().unwrap();
         assert_eq!(output.status.code(), Some(2));
         let message = String::from_utf8_lossy(&output.stderr);
-        assert!(message.contains("EXMY_SIMD=") && message.contains("scalar"), "{message}");
+        let begin = format!("error: EXMY_SIMD={shown}");
+        assert!(message.starts_with(&begin) && message.contains("scalar"), "{message}");
     }
     assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
 }

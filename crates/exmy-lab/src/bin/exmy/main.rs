@@ -53,6 +53,7 @@ mod verify_cols;
 mod verify_tiles;
 mod watch;
 
+use clap::builder::StyledStr;
 use clap::{Parser, Subcommand};
 use exmy::error::{Error, Result};
 use exmy::shown::printable;
@@ -126,15 +127,21 @@ const DIVERGED: u8 = 3;
 fn escaped(error: &clap::Error) -> Option<String> {
     const LONGEST: usize = 200;
     let arguments = std::env::args_os().skip(1).map(|text| text.to_string_lossy().into_owned());
-    let parts = arguments.flat_map(|text| match text.split_once('=') {
-        Some((name, value)) => vec![name.to_owned(), value.to_owned()],
-        None => vec![text],
+    // A complaint names an argument, its part before or behind =, or one word of a list there.
+    let parts = arguments.flat_map(|text| {
+        let (name, value) = text.split_once('=').unwrap_or(("", &text));
+        let words = value.split(',');
+        [&*text, name, value].into_iter().chain(words).map(str::to_owned).collect::<Vec<_>>()
     });
     let shown = |text: &str| without_middle(&printable(text), LONGEST);
-    let odd: Vec<String> = parts.filter(|text| shown(text) != *text).collect();
-    let plain = error.use_stderr().then(|| error.render().to_string());
-    let text = plain.filter(|_| !odd.is_empty())?;
-    Some(odd.iter().fold(text, |text, odd| text.replace(odd, &shown(odd))).trim_end().to_owned())
+    // Blanks alone are everywhere in it.
+    let odd: Vec<String> =
+        parts.filter(|text| !text.trim().is_empty() && shown(text) != *text).collect();
+    // With its colours: as plain text it would lack those of arguments, too, and no argument be found in it.
+    let coloured = error.use_stderr().then(|| error.render().ansi().to_string());
+    let text = coloured.filter(|_| !odd.is_empty())?;
+    let text = odd.iter().fold(text, |text, odd| text.replace(odd, &shown(odd)));
+    Some(StyledStr::from(text).to_string().trim_end().to_owned())
 }
 
 /// The arguments; else, when help was shown or the mistake was reported, the exit code.
