@@ -354,9 +354,11 @@ impl<'w> Converter<'w> {
         let light = self.fast.is_some_and(|fast| fast.is_light());
         let traffic = Traffic::of(x, out, light);
         divided(x, out, |first, x, out| {
+            // Made once: to clear it for each of `pieces`, which are a fraction of it, took longer
+            // than to convert them.
+            let mut words = [0; SPAN];
             traffic.pieces(x, out, |at, x, out| {
                 let Some(random) = random else { return work(first + at, x, &[], out) };
-                let mut words = [0; SPAN];
                 spans(x, out, |offset, x, out| {
                     let first = first + at + offset;
                     let words = &mut words[..x.len()];

@@ -27,6 +27,11 @@ const LARGE: usize = 32 << 20;
 /// it ran at 2.5.
 const STEP: usize = 256;
 
+/// The same where work is heavy and results stay in the caches: what a piece costs by itself is
+/// divided among more elements. On one core of an AMD EPYC (Zen 4), 2^24 numbers, f32 to
+/// e4m3@sr8 ran at 1.28 to 1.35 Gelem/s instead of 1.07 to 1.10; with 1024 at 1.21 to 1.26.
+const HEAVY_STEP: usize = 512;
+
 /// Bytes of input to what is far.
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 const FAR: usize = 16 << 10;
@@ -73,9 +78,13 @@ impl Traffic {
             return work(0, x, out);
         };
         let _fence = Fence::after(self);
-        let step = if size_of::<A>() >= 4 * size_of::<B>() { STEP / 2 } else { STEP };
+        let step = match self {
+            Self::Ahead => HEAVY_STEP,
+            _ if size_of::<A>() >= 4 * size_of::<B>() => STEP / 2,
+            _ => STEP,
+        };
         let mut buffer = Line([any; STEP]);
-        let buffer = &mut buffer.0[..step];
+        let buffer = &mut buffer.0[..step.min(STEP)];
         // All pieces but the first begin with a line of the output.
         let mut end = out.as_ptr().align_offset(LINE).min(out.len());
         let mut at = 0;
@@ -84,7 +93,7 @@ impl Traffic {
                 end = (at + step).min(out.len());
             }
             let (piece, out) = (&x[at..end], &mut out[at..end]);
-            fetch(piece, STEP);
+            fetch(piece, step);
             fetch_far(piece);
             if self == Self::Past && out.len() == step {
                 work(at, piece, buffer);
