@@ -58,6 +58,13 @@ pub(crate) fn load_first(folder: &Path, name: &str, beginning: &str) -> Option<V
     names.iter().find_map(|name| load(folder, name))
 }
 
+/// Whether the folder takes a file; nothing stays in it.
+pub(crate) fn try_out(folder: &Path) -> std::io::Result<()> {
+    let name = "try";
+    store(folder, name, name.as_bytes())?;
+    fs::remove_file(folder.join(name))
+}
+
 /// Stores it, if that is possible: under another name first, so that no one sees half of it.
 pub(crate) fn store(folder: &Path, name: &str, contents: &[u8]) -> std::io::Result<()> {
     static COUNT: AtomicU64 = AtomicU64::new(0);

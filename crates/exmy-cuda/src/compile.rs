@@ -85,7 +85,7 @@ struct Nvrtc {
 }
 
 fn names() -> Vec<String> {
-    if let Some(path) = std::env::var_os("EXMY_NVRTC") {
+    if let Some(path) = std::env::var_os("EXMY_NVRTC").filter(|path| !path.is_empty()) {
         return vec![path.to_string_lossy().into_owned()];
     }
     let names: &[&str] = if cfg!(windows) {
@@ -324,7 +324,18 @@ pub(crate) fn codes(modules: &[&'static Module], architecture: Architecture) -> 
 /// [`Error::NoCompiler`], [`Error::OldCompiler`], [`Error::Compile`], or if the environment names no folder.
 pub fn fill(architecture: Architecture) -> Result<(usize, usize, PathBuf)> {
     let folder = cache::folder();
-    let folder = folder.ok_or_else(|| Error::unfit("compile", "EXMY_CACHE may name a folder"))?;
+    let folder = folder.ok_or_else(|| {
+        Error::unfit(
+            "compile",
+            "the environment names no home and so no folder for kernels; EXMY_CACHE may",
+        )
+    })?;
+    let unwritable = || {
+        let folder = exmy::shown::printable_path(&folder);
+        Error::unfit("compile", format!("{folder} cannot be written; EXMY_CACHE may name another"))
+    };
+    // Not to be found out after minutes of compiling.
+    cache::try_out(&folder).map_err(|_| unwritable())?;
     nvrtc_for(architecture)?;
     let modules: Vec<&'static Module> =
         crate::module::ALL.iter().copied().filter(|module| architecture.has(module)).collect();
@@ -333,11 +344,7 @@ pub fn fill(architecture: Architecture) -> Result<(usize, usize, PathBuf)> {
         .iter()
         .find(|module| cache::load_first(&folder, "", &stored(module, architecture)).is_none());
     if lost.is_some() {
-        let why = format!(
-            "{} cannot be written; EXMY_CACHE may name another",
-            exmy::shown::printable_path(&folder)
-        );
-        return Err(Error::unfit("compile", why));
+        return Err(unwritable());
     }
     Ok((modules.len(), made.iter().filter(|(_, new)| *new).count(), folder))
 }

@@ -39,12 +39,17 @@ impl FromStr for Choice {
             "cpu" => Ok(Self::Cpu),
             "cuda" => Ok(Self::Cuda(0)),
             "auto" => Ok(Self::Auto),
-            _ => text.strip_prefix("cuda:").and_then(|index| index.parse().ok()).map_or_else(
+            _ => text.strip_prefix("cuda:").and_then(number).map_or_else(
                 || Err("a device is cpu, cuda, cuda:1 (a GPU by its number) or auto".to_owned()),
                 |index| Ok(Self::Cuda(index)),
             ),
         }
     }
+}
+
+/// A number of digits alone.
+fn number(text: &str) -> Option<usize> {
+    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
 }
 
 /// A device that computes.

@@ -24,9 +24,26 @@ fn a_missing_gpu_is_one_line_and_makes_no_folder() {
         let output = without_gpu(&arguments);
         assert_eq!(output.status.code(), Some(2));
     }
-    let output = without_gpu(&["train", "--device", "gpu"]);
-    let text = String::from_utf8(output.stderr).unwrap();
-    assert!(text.contains("cpu, cuda, cuda:1"), "{text}");
+    for device in ["gpu", "cuda:", "cuda:+1", "cuda:1 "] {
+        let output = without_gpu(&["train", "--device", device]);
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert!(text.contains("cpu, cuda, cuda:1"), "{text}");
+    }
+    let out = folder.path().join("study");
+    let output = without_gpu(&[
+        "study",
+        "bit-reduction",
+        "--figure",
+        "BR-11",
+        "--scale",
+        "smoke",
+        "--device",
+        "cuda",
+        "--out",
+        out.to_str().unwrap(),
+    ]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(!out.exists(), "no folder of a report that cannot be");
 }
 
 /// `auto` says why it is the processor, and trains there; `--quiet` says nothing.
@@ -59,9 +76,21 @@ fn kernels_are_compiled_ahead() {
     let (code, text) = compile("9.0a");
     assert_eq!(code, Some(2), "{text}");
     assert!(text.contains("NVRTC") && text.contains("EXMY_NVRTC"), "{text}");
-    let (code, text) = compile("7.5");
-    assert_eq!(code, Some(2), "{text}");
-    assert!(text.contains("8.0 or higher"), "{text}");
+    for capability in ["7.5", "99"] {
+        let (code, text) = compile(capability);
+        assert_eq!(code, Some(2), "{text}");
+        assert!(text.contains("two numbers, 8.0 or higher"), "{text}");
+    }
+    // A folder that cannot be written is found before a compiler is looked for; none is left in the other.
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    let file = folder.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    let mut command = exmy(&["device", "--compile", "9.0"]);
+    let output =
+        command.env("EXMY_CACHE", file.join("cache")).env("EXMY_NVRTC", "").output().unwrap();
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    assert!(text.contains("cannot be written"), "{text}");
 }
 
 #[test]

@@ -43,7 +43,7 @@ fn capability(text: &str) -> Result<(u32, u32), String> {
     let parts = digits.split_once('.').map(|(major, minor)| (major.parse(), minor.parse()));
     match parts {
         Some((Ok(major), Ok(minor))) if (major, minor) >= (8, 0) => Ok((major, minor)),
-        _ => Err("a compute capability is 8.0 or higher: 8.0, 8.6, 9.0".into()),
+        _ => Err("a compute capability is two numbers, 8.0 or higher: 8.0, 8.6, 9.0".into()),
     }
 }
 

@@ -266,6 +266,7 @@ pub(crate) fn run(arguments: &Arguments, stop: &Stop) -> Result<u8> {
             None => Setting::new(scale, source)?,
         };
         let data = Arc::new(data);
+        let place = arguments.work.place()?;
         if writes {
             report::prepare(target)?;
         }
@@ -273,7 +274,6 @@ pub(crate) fn run(arguments: &Arguments, stop: &Stop) -> Result<u8> {
             Some(curves) => Store::drawn_from(Arc::new(curves)),
             None => Store::new(&out),
         };
-        let place = arguments.work.place()?;
         let jobs = place.at_once(exmy::parallel::threads());
         let mut planned = report::runs(&figures, &setting, &store)?;
         drop(reading);
