@@ -148,8 +148,8 @@ impl fmt::Display for Error {
             }
             Self::NoCompiler { tried } => write!(
                 f,
-                "the kernels are compiled by NVRTC, which cannot be loaded (tried {}): it is part of the CUDA \
-                 toolkit and of PyPI's nvidia-cuda-nvrtc; EXMY_NVRTC may hold the path of its library",
+                "the kernels are compiled by NVRTC, which cannot be loaded (tried {}): it is part of the \
+                 CUDA toolkit and of PyPI's nvidia-cuda-nvrtc; EXMY_NVRTC may hold the path of its library",
                 exmy::shown::printable(&tried.join(", "))
             ),
             Self::OldCompiler { found: (major, minor), architecture } => write!(

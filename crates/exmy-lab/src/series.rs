@@ -66,7 +66,7 @@ pub fn with_seeds(
 /// A name and the points of its line.
 pub type NamedLine = (String, Vec<(f64, f64)>);
 
-/// Of lines that are nowhere farther apart than a line is wide the first, and a sentence which they are.
+/// Of lines that are nowhere farther apart than a line is wide the first, and which they are: "a = c; b = e".
 pub fn distinct(all: Vec<NamedLine>) -> (Vec<NamedLine>, Option<String>) {
     let ys = all.iter().flat_map(|(_, points)| points).map(|point| point.1);
     let (low, high) = ys
@@ -89,7 +89,7 @@ pub fn distinct(all: Vec<NamedLine>) -> (Vec<NamedLine>, Option<String>) {
         .filter(|group| group.len() > 1)
         .map(|group| group.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(" = "));
     let words: Vec<String> = words.collect();
-    let said = (!words.is_empty()).then(|| format!("Lines that coincide: {}.", words.join("; ")));
+    let said = (!words.is_empty()).then(|| words.join("; "));
     (groups.into_iter().filter_map(|group| group.into_iter().next()).collect(), said)
 }
 

@@ -198,7 +198,8 @@ impl View {
             panel.line(Series::new(name, points).note(last))
         });
         let picture = gaps.into_iter().fold(figure, plot::Figure::panel).panel(panel);
-        Ok(std::iter::once(Part::Picture(picture)).chain(merged.map(Part::Text)).collect())
+        let merged = merged.map(|lines| Part::Text(format!("Lines that coincide: {lines}.")));
+        Ok(std::iter::once(Part::Picture(picture)).chain(merged).collect())
     }
 }
 

@@ -18,7 +18,7 @@ fn lines_that_coincide_are_drawn_once() {
     let (lines, said) = distinct(all);
     let names: Vec<&str> = lines.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["a", "b", "d", "f"]);
-    assert_eq!(said.unwrap(), "Lines that coincide: a = c; b = e.");
+    assert_eq!(said.unwrap(), "a = c; b = e");
     assert_eq!(distinct(lines[..2].to_vec()).1, None);
 }
 

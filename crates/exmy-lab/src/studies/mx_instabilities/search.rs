@@ -151,7 +151,8 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
         panel.line(Series::new(name, points).note(last))
     });
     let mut under = "over all depths, widths and gains at the start; one seed a point".to_owned();
-    under.extend(merged.into_iter().flat_map(|words| ["; ".to_owned(), words]));
+    under += &merged
+        .map_or_else(String::new, |lines| format!("; lines that coincide are drawn once: {lines}"));
     let picture = plot::Figure::new("Diverged proxies by learning rate and format")
         .subtitle(under)
         .x(Axis::log("learning rate"))
