@@ -1,0 +1,16 @@
+"""Software floating-point formats of any shape, block formats and products, with stated bits.
+
+    >>> import exmy, numpy as np
+    >>> x = np.array([[0.1, 0.3, -3.0, 500.0]], dtype=np.float32)
+    >>> exmy.fake_quantize(x, "mxfp4")
+    array([[  0.,   0.,  -0., 384.]], dtype=float32)
+
+Arrays are NumPy's, or whatever offers the buffer protocol or DLPack on the CPU: PyTorch's tensors do. Arrays of
+float32 that are contiguous are read where they lie. Those of float16 and bfloat16 are widened first, which is
+exact. Others are refused: to round twice is another result.
+"""
+
+from ._arrays import Blocks, Format, Quantizer, fake_quantize, gemm, quantize, random_words
+
+__all__ = ["Blocks", "Format", "Quantizer", "fake_quantize", "gemm", "quantize", "random_words"]
+__version__ = "0.1.0"

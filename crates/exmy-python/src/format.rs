@@ -1,0 +1,191 @@
+//! Formats: what they are, and codes of whole arrays.
+
+use exmy::quantizer::Cast;
+use exmy::random::{Philox, Stream};
+use exmy::slice::{Converter, decode_into};
+use pyo3::prelude::*;
+
+use crate::array::{Input, Output};
+use crate::value_error;
+
+/// A floating-point format: `Format("e4m3")`, `Format("bf16")`, `Format("e6m9")`, `Format("binary8p3se")`.
+#[pyclass(frozen, eq, hash, subclass, module = "exmy._exmy")]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Format(pub(crate) exmy::Format);
+
+/// Calls `$work` with the type of codes of so many bits as `$code`.
+macro_rules! by_width {
+    ($bits:expr, $code:ident => $work:expr) => {
+        match $bits {
+            0..=8 => {
+                type $code = u8;
+                $work
+            }
+            9..=16 => {
+                type $code = u16;
+                $work
+            }
+            17..=32 => {
+                type $code = u32;
+                $work
+            }
+            _ => {
+                type $code = u64;
+                $work
+            }
+        }
+    };
+}
+
+#[pymethods]
+impl Format {
+    #[new]
+    fn new(name: &str) -> PyResult<Self> {
+        name.parse().map(Self).map_err(value_error)
+    }
+
+    /// The canonical name.
+    #[getter]
+    fn name(&self) -> String {
+        self.0.to_string()
+    }
+
+    /// Bits of a code.
+    #[getter]
+    fn bits(&self) -> u32 {
+        self.0.bits()
+    }
+
+    /// Bits of the exponent field.
+    #[getter]
+    fn exponent_bits(&self) -> u32 {
+        self.0.exp_bits()
+    }
+
+    /// Bits of the mantissa field.
+    #[getter]
+    fn mantissa_bits(&self) -> u32 {
+        self.0.man_bits()
+    }
+
+    /// The exponent bias.
+    #[getter]
+    fn bias(&self) -> i32 {
+        self.0.bias()
+    }
+
+    /// Whether there is a sign bit.
+    #[getter]
+    fn is_signed(&self) -> bool {
+        self.0.is_signed()
+    }
+
+    /// Whether there are infinities.
+    #[getter]
+    fn has_infinity(&self) -> bool {
+        self.0.has_infinity()
+    }
+
+    /// Whether there is a NaN.
+    #[getter]
+    fn has_nan(&self) -> bool {
+        self.0.has_nan()
+    }
+
+    /// The largest finite value.
+    #[getter]
+    fn max(&self) -> f64 {
+        self.0.to_f64(self.0.max_code())
+    }
+
+    /// The smallest positive normal value; None if there is none.
+    #[getter]
+    fn smallest_normal(&self) -> Option<f64> {
+        self.0.min_normal_code().map(|code| self.0.to_f64(code))
+    }
+
+    /// The smallest positive value.
+    #[getter]
+    fn smallest_subnormal(&self) -> f64 {
+        self.0.to_f64(self.0.min_positive_code())
+    }
+
+    /// The value of one code, rounded to nearest even where the format is wider than binary64.
+    fn value(&self, code: u64) -> PyResult<f64> {
+        let last = *self.0.codes().end();
+        if code > last {
+            return Err(value_error(format_args!(
+                "{code:#x} is no code of {}: the last is {last:#x}",
+                self.0
+            )));
+        }
+        Ok(self.0.to_f64(code))
+    }
+
+    /// Writes the codes of binary32 numbers. Element `i` takes random word `i` of the seed and the stream.
+    fn _encode(
+        &self,
+        py: Python<'_>,
+        x: &Bound<'_, PyAny>,
+        out: &Bound<'_, PyAny>,
+        rounding: Option<&str>,
+        overflow: Option<&str>,
+        seed: Option<u64>,
+        stream: &str,
+    ) -> PyResult<()> {
+        let mut cast = Cast::new(self.0);
+        if let Some(mode) = rounding {
+            cast = cast.with_rounding(mode.parse().map_err(value_error)?);
+        }
+        if let Some(policy) = overflow {
+            cast.overflow = policy.parse().map_err(value_error)?;
+        }
+        let random = random(cast.rounding.is_stochastic(), seed, stream, &cast)?;
+        let converter = Converter::from(cast);
+        let converter = random.map_or(converter, |random| converter.with_random(random));
+        let x = Input::<f32>::new(x, "x")?;
+        let count = x.elements().len();
+        by_width!(self.0.bits(), Code => {
+            let mut out = Output::<Code>::new(out, "out", count)?;
+            out.apart_from(&x, ["out", "x"])?;
+            py.detach(|| converter.encode_into(x.elements(), out.elements()));
+            Ok(())
+        })
+    }
+
+    /// Writes the values of codes as binary32 numbers.
+    fn _decode(
+        &self,
+        py: Python<'_>,
+        codes: &Bound<'_, PyAny>,
+        out: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        by_width!(self.0.bits(), Code => {
+            let codes = Input::<Code>::new(codes, "codes")?;
+            let mut out = Output::<f32>::new(out, "out", codes.elements().len())?;
+            out.apart_from(&codes, ["out", "codes"])?;
+            py.detach(|| decode_into(self.0, codes.elements(), out.elements()));
+            Ok(())
+        })
+    }
+
+    fn __str__(&self) -> String {
+        self.0.to_string()
+    }
+}
+
+/// The random words of a seed, where some are needed.
+pub(crate) fn random(
+    needed: bool,
+    seed: Option<u64>,
+    stream: &str,
+    what: &dyn std::fmt::Display,
+) -> PyResult<Option<Philox>> {
+    match (needed, seed) {
+        (false, _) => Ok(None),
+        (true, Some(seed)) => Ok(Some(Philox::new(seed, Stream::new(stream)))),
+        (true, None) => {
+            Err(value_error(format_args!("{what} rounds stochastically and needs a seed: seed=1")))
+        }
+    }
+}

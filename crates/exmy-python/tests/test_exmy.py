@@ -1,0 +1,192 @@
+"""The bindings: that axes, types and memory arrive as they should. Numbers are compared with ml_dtypes, with
+literals worked out by hand, and with fractions."""
+
+import copy
+import doctest
+import pickle
+import threading
+from fractions import Fraction
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import exmy
+from exmy import _arrays
+
+RNG = np.random.default_rng(1)
+X = (RNG.standard_normal((6, 4, 64)) * np.exp2(RNG.integers(-12, 9, (6, 4, 64)))).astype(np.float32)
+
+
+def bits(x):
+    return np.ascontiguousarray(x).view(np.uint32)
+
+
+def test_the_examples_of_the_docstrings():
+    for module in (exmy, _arrays):
+        found = doctest.testmod(module)
+        assert found.attempted > 1 and found.failed == 0
+
+
+@pytest.mark.parametrize(
+    "name, theirs",
+    [
+        ("e4m3fn", ml_dtypes.float8_e4m3fn),
+        ("e5m2", ml_dtypes.float8_e5m2),
+        ("e4m3fnuz", ml_dtypes.float8_e4m3fnuz),
+        ("bf16", ml_dtypes.bfloat16),
+        ("f16", np.float16),
+        ("e2m1", ml_dtypes.float4_e2m1fn),
+        ("e3m2", ml_dtypes.float6_e3m2fn),
+    ],
+)
+def test_codes_are_those_of_ml_dtypes(name, theirs):
+    ours = exmy.Format(name)
+    inside = np.clip(X, -ours.max, ours.max)
+    with np.errstate(all="ignore"):
+        expected = inside.astype(theirs)
+    codes = ours.encode(inside)
+    assert np.array_equal(codes, expected.view(codes.dtype))
+    assert np.array_equal(bits(ours.decode(codes)), bits(expected.astype(np.float32)))
+    # An array of theirs is read as its codes.
+    assert np.array_equal(bits(ours.decode(expected)), bits(expected.astype(np.float32)))
+
+
+def test_a_format_says_what_it_is():
+    e4m3 = exmy.Format("float8_e4m3fn")
+    assert (e4m3.bits, e4m3.exponent_bits, e4m3.mantissa_bits, e4m3.bias) == (8, 4, 3, 7)
+    assert (e4m3.max, e4m3.smallest_normal, e4m3.smallest_subnormal) == (448.0, 2.0**-6, 2.0**-9)
+    assert e4m3.has_nan and not e4m3.has_infinity and e4m3.is_signed
+    assert e4m3.value(0x7E) == 448.0 and len(e4m3.values) == 256
+    assert e4m3 == exmy.Format("e4m3") and hash(e4m3) == hash(exmy.Format("e4m3"))
+    assert pickle.loads(pickle.dumps(e4m3)) == copy.copy(e4m3) == e4m3
+    assert type(pickle.loads(pickle.dumps(exmy.Quantizer("nvfp4")))) is exmy.Quantizer
+    with pytest.raises(ValueError, match="0x100"):
+        e4m3.value(0x100)
+
+
+def mxfp4(block):
+    """32 numbers in MXFP4 by the definition: OCP MX 1.0, 6.3, to nearest even."""
+    grid = sorted({s * v for s in (-1, 1) for v in (0, 0.5, 1, 1.5, 2, 3, 4, 6)})
+    even = {0, 1, -1, 2, -2, 4, -4}  # those whose last bit is 0
+    scale = Fraction(2) ** (int(np.floor(np.log2(np.abs(block).max()))) - 2)
+    out = []
+    for x in block:
+        exact = Fraction(float(x)) / scale
+        out.append(float(min(grid, key=lambda v: (abs(Fraction(v) - exact), v not in even)) * scale))
+    return out
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2, -1])
+def test_blocks_lie_along_the_axis(axis):
+    x = np.ascontiguousarray(np.moveaxis(X, 2, axis))
+    expected = np.moveaxis([[mxfp4(x) + mxfp4(y) for x, y in zip(p[:, :32], p[:, 32:])] for p in X], 2, axis)
+    assert np.array_equal(exmy.fake_quantize(x, "mxfp4", axis=axis), expected)
+    blocks = exmy.quantize(x, "mxfp4", axis=axis)
+    assert np.array_equal(blocks.dequantize(), expected) and blocks.shape == x.shape
+    assert np.array_equal(blocks.element.decode(blocks.codes).shape, x.shape)
+    assert blocks.scales.size == x.size // 32 and blocks.packed.size == x.size // 2
+
+
+def test_a_matrix_may_be_blocked_down_its_columns():
+    x = X[0].T.copy()
+    assert np.array_equal(exmy.fake_quantize(x, "mxfp4", axis=0).T, exmy.fake_quantize(X[0], "mxfp4"))
+    assert np.array_equal(exmy.quantize(x, "nvfp4", axis=0).dequantize(), exmy.fake_quantize(x, "nvfp4", axis=0))
+    assert exmy.quantize(x, "nvfp4").tensor_scale == np.float32(np.abs(x).max() / np.float32(2688))
+
+
+@pytest.mark.parametrize("axis", [0, -1])
+def test_blocks_are_made_of_their_parts(axis):
+    b = exmy.quantize(X[0], "nvfp4", axis=axis)
+    again = exmy.Blocks.from_parts(b.format, b.shape, b.packed, b.scales, b.tensor_scale, axis=axis)
+    assert np.array_equal(again.dequantize(), b.dequantize()) and np.array_equal(again.codes, b.codes)
+    with pytest.raises(ValueError):
+        exmy.Blocks.from_parts(b.format, b.shape, b.packed[1:], b.scales, b.tensor_scale, axis=axis)
+
+
+def test_what_is_not_float32_is_widened_or_refused():
+    narrow = X.astype(ml_dtypes.bfloat16)
+    assert np.array_equal(exmy.fake_quantize(narrow, "mxfp4"), exmy.fake_quantize(narrow.astype(np.float32), "mxfp4"))
+    strided = np.repeat(X, 2, axis=2)[:, :, ::2]
+    assert np.array_equal(exmy.fake_quantize(strided, "mxfp4"), exmy.fake_quantize(X, "mxfp4"))
+    for wrong in (X.astype(np.float64), X.astype(np.int32)):
+        with pytest.raises(TypeError, match="float32, float16 or bfloat16"):
+            exmy.fake_quantize(wrong, "mxfp4")
+
+
+def test_results_go_where_they_are_asked_to():
+    out = np.empty_like(X)
+    assert exmy.fake_quantize(X, "nvfp4", out=out) is out
+    assert np.array_equal(out, exmy.fake_quantize(X, "nvfp4"))
+    x = X.copy()
+    for wrong in (x, out[:3], X.astype(np.float64)):
+        with pytest.raises(ValueError):
+            exmy.fake_quantize(x, "nvfp4", out=wrong)
+    assert np.array_equal(x, X)
+    out.flags.writeable = False
+    with pytest.raises(ValueError, match="read-only"):
+        exmy.fake_quantize(X, "nvfp4", out=out)
+
+
+def test_stochastic_rounding_takes_the_words_of_its_seed():
+    x = np.full(4096, 1.0625, np.float32)  # half a unit above 1 in E4M3
+    codes = exmy.Format("e4m3").encode(x, rounding="sr1", seed=7, stream="test")
+    words = exmy.random_words(7, "test", 4096)
+    assert np.array_equal(codes, 0x38 + (words >> 31))
+    assert np.array_equal(exmy.random_words(7, "test", 96, first=4000), words[4000:])
+    with pytest.raises(ValueError, match="seed=1"):
+        exmy.fake_quantize(x, "nvfp4@sr8")
+    one = exmy.fake_quantize(x, "nvfp4@sr8", seed=1)
+    assert np.array_equal(one, exmy.fake_quantize(x, "nvfp4@sr8", seed=1))
+
+
+def test_products_are_summed_in_the_order_that_is_named():
+    a, b = X[0, :, :32], X[1, :, :32]
+    exact = [[float(sum(Fraction(float(x)) * Fraction(float(y)) for x, y in zip(r, c))) for c in b] for r in a]
+    found = exmy.gemm(a, b.T, sum="exact")
+    assert np.array_equal(found, np.array(exact, np.float64).astype(np.float32))
+    assert np.array_equal(exmy.gemm(a, np.ascontiguousarray(b.T), sum="exact"), found)
+    assert np.array_equal(exmy.gemm(a, b.T, sum="exact", output="bf16"), found.astype(ml_dtypes.bfloat16).astype(np.float32))
+    p, q = exmy.quantize(a, "mxfp4"), exmy.quantize(b.T, "mxfp4", axis=0)
+    assert np.array_equal(exmy.gemm(p, q, sum="exact"), exmy.gemm(p.dequantize(), q.dequantize(), sum="exact"))
+    with pytest.raises(ValueError, match="32 columns and 4 rows"):
+        exmy.gemm(a, b)
+
+
+@pytest.mark.parametrize(
+    "wrong, said",
+    [
+        (lambda: exmy.Format("e99m1"), "e99m1"),
+        (lambda: exmy.Quantizer("mxfp5"), "mxfp5"),
+        (lambda: exmy.fake_quantize(X, "mxfp4", axis=3), "axis is 3"),
+        (lambda: exmy.fake_quantize(np.float32(1), "mxfp4"), "single number"),
+        (lambda: exmy.fake_quantize(X[..., :20], "rht16>nvfp4"), "zeros"),
+        (lambda: exmy.gemm(X[0], X[0].T, sum="hoper"), "hoper"),
+        (lambda: exmy.gemm(X, X), "3 axes"),
+        (lambda: exmy.Format("e4m3").encode(X, rounding="up"), "up"),
+        (lambda: exmy.Format("f64").values, "decode"),
+    ],
+)
+def test_mistakes_are_exceptions_that_say_so(wrong, said):
+    with pytest.raises(ValueError, match=said):
+        wrong()
+
+
+def test_empty_arrays_are_arrays():
+    for shape in [(0, 32), (3, 0), (0,)]:
+        empty = np.empty(shape, np.float32)
+        assert exmy.fake_quantize(empty, "mxfp4").shape == shape
+        assert exmy.Format("e4m3").encode(empty).shape == shape
+
+
+def test_other_threads_run_meanwhile():
+    x = RNG.standard_normal((1024, 1024)).astype(np.float32)
+    expected, found = exmy.fake_quantize(x, "nvfp4"), [None] * 4
+
+    def work(i):
+        found[i] = exmy.fake_quantize(x, "nvfp4")
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+    assert all(np.array_equal(one, expected) for one in found)

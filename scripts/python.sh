@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# Builds the module for the Python at hand (PYTHON, else python3) and runs the package's tests with it. Needs numpy,
+# ml_dtypes and pytest.
+set -euo pipefail
+cd "$(dirname "$0")/../crates/exmy-python"
+export CARGO_TARGET_DIR=$PWD/../../target/python
+python=${PYTHON:-python3}
+export PYO3_PYTHON=$python PYTHONDONTWRITEBYTECODE=1
+cargo fmt --check
+cargo clippy --quiet -- -D warnings
+cargo build --quiet --features pyo3/extension-module
+package=$CARGO_TARGET_DIR/package
+mkdir -p "$package"
+cp -r python/exmy "$package/"
+cp "$CARGO_TARGET_DIR/debug/lib_exmy.so" "$package/exmy/_exmy.abi3.so"
+PYTHONPATH=$package "$python" -m pytest -q -p no:cacheprovider tests
