@@ -2,12 +2,13 @@
 
 use exmy::block::Axis;
 use exmy::{BlockTensor, View, ViewMut};
+use pyo3::buffer::Element;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::array::{Input, Output};
 use crate::format::{Format, random};
-use crate::value_error;
+use crate::{compute, value_error};
 
 /// What rounds a matrix: a format or a block format with modes and rules, as `Quantizer("nvfp4@sr8")`.
 #[pyclass(frozen, eq, hash, subclass, module = "exmy._exmy")]
@@ -24,12 +25,12 @@ const fn axis(along_cols: bool) -> Axis {
 }
 
 /// A matrix of so many rows and columns.
-pub(crate) fn matrix<'a>(
-    x: &'a Input<f32>,
+pub(crate) fn matrix<'a, T: Element>(
+    x: &'a Input<T>,
     rows: usize,
     cols: usize,
     name: &str,
-) -> PyResult<View<'a, f32>> {
+) -> PyResult<View<'a, T>> {
     let (x, count) = (x.elements(), rows.checked_mul(cols));
     if count != Some(x.len()) {
         let found = x.len();
@@ -72,7 +73,7 @@ impl Quantizer {
         let view = matrix(&x, rows, cols, "x")?;
         let axis = axis(along_cols);
         self.0.check_size(rows, cols, axis).map_err(value_error)?;
-        py.detach(|| {
+        compute(py, || {
             self.0.image_into(view, axis, random, ViewMut::new(out.elements(), rows, cols))
         });
         Ok(())
@@ -92,7 +93,7 @@ impl Quantizer {
         let random = random(self.0.is_stochastic(), seed, stream, &self.0)?;
         let x = Input::new(x, "x")?;
         let view = matrix(&x, rows, cols, "x")?;
-        let made = py.detach(|| self.0.quantize(view, axis(along_cols), random));
+        let made = compute(py, || self.0.quantize(view, axis(along_cols), random));
         made.map(Blocks).map_err(value_error)
     }
 
@@ -131,6 +132,12 @@ impl Blocks {
     #[getter]
     fn shape(&self) -> (usize, usize) {
         (self.0.rows(), self.0.cols())
+    }
+
+    /// Whether blocks lie along the columns.
+    #[getter]
+    fn along_cols(&self) -> bool {
+        self.0.axis() == Axis::Cols
     }
 
     /// Rows and columns of a block.
@@ -172,7 +179,7 @@ impl Blocks {
     /// Writes the codes of the elements, one in each number of `out`.
     fn _codes(&self, py: Python<'_>, out: &Bound<'_, PyAny>) -> PyResult<()> {
         let (rows, cols) = self.shape();
-        let codes = py.detach(|| self.0.codes());
+        let codes = compute(py, || self.0.codes());
         match self.0.format().element.bits() {
             0..=8 => {
                 let mut out = Output::<u8>::new(out, "out", rows * cols)?;
@@ -190,7 +197,7 @@ impl Blocks {
     fn _dequantize(&self, py: Python<'_>, out: &Bound<'_, PyAny>) -> PyResult<()> {
         let (rows, cols) = self.shape();
         let mut out = Output::<f32>::new(out, "out", rows * cols)?;
-        py.detach(|| self.0.dequantize_into(ViewMut::new(out.elements(), rows, cols)));
+        compute(py, || self.0.dequantize_into(ViewMut::new(out.elements(), rows, cols)));
         Ok(())
     }
 }

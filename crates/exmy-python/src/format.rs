@@ -6,7 +6,7 @@ use exmy::slice::{Converter, decode_into};
 use pyo3::prelude::*;
 
 use crate::array::{Input, Output};
-use crate::value_error;
+use crate::{compute, value_error};
 
 /// A floating-point format: `Format("e4m3")`, `Format("bf16")`, `Format("e6m9")`, `Format("binary8p3se")`.
 #[pyclass(frozen, eq, hash, subclass, module = "exmy._exmy")]
@@ -122,7 +122,8 @@ impl Format {
         Ok(self.0.to_f64(code))
     }
 
-    /// Writes the codes of binary32 numbers. Element `i` takes random word `i` of the seed and the stream.
+    /// Writes the codes of binary32 numbers, or of binary64 if they are wide. Element `i` takes random word
+    /// `i` of the seed and the stream.
     fn _encode(
         &self,
         py: Python<'_>,
@@ -132,6 +133,7 @@ impl Format {
         overflow: Option<&str>,
         seed: Option<u64>,
         stream: &str,
+        wide: bool,
     ) -> PyResult<()> {
         let mut cast = Cast::new(self.0);
         if let Some(mode) = rounding {
@@ -143,17 +145,27 @@ impl Format {
         let random = random(cast.rounding.is_stochastic(), seed, stream, &cast)?;
         let converter = Converter::from(cast);
         let converter = random.map_or(converter, |random| converter.with_random(random));
-        let x = Input::<f32>::new(x, "x")?;
-        let count = x.elements().len();
-        by_width!(self.0.bits(), Code => {
-            let mut out = Output::<Code>::new(out, "out", count)?;
-            out.apart_from(&x, ["out", "x"])?;
-            py.detach(|| converter.encode_into(x.elements(), out.elements()));
-            Ok(())
-        })
+        macro_rules! encode {
+            ($number:ty) => {{
+                let x = Input::<$number>::new(x, "x")?;
+                by_width!(self.0.bits(), Code => {
+                    let mut out = Output::<Code>::new(out, "out", x.elements().len())?;
+                    out.apart_from(&x, ["out", "x"])?;
+                    compute(py, || converter.encode_into(x.elements(), out.elements()));
+                    Ok(())
+                })
+            }};
+        }
+        if wide { encode!(f64) } else { encode!(f32) }
     }
 
-    /// Writes the values of codes as binary32 numbers.
+    /// Whether binary32 has all values.
+    #[getter]
+    fn _fits_f32(&self) -> bool {
+        self.0.is_exact_in_f32()
+    }
+
+    /// Writes the values of codes, as binary32 numbers if that has all of them, else as binary64.
     fn _decode(
         &self,
         py: Python<'_>,
@@ -162,10 +174,15 @@ impl Format {
     ) -> PyResult<()> {
         by_width!(self.0.bits(), Code => {
             let codes = Input::<Code>::new(codes, "codes")?;
-            let mut out = Output::<f32>::new(out, "out", codes.elements().len())?;
-            out.apart_from(&codes, ["out", "codes"])?;
-            py.detach(|| decode_into(self.0, codes.elements(), out.elements()));
-            Ok(())
+            macro_rules! decode {
+                ($number:ty) => {{
+                    let mut out = Output::<$number>::new(out, "out", codes.elements().len())?;
+                    out.apart_from(&codes, ["out", "codes"])?;
+                    compute(py, || decode_into(self.0, codes.elements(), out.elements()));
+                    Ok(())
+                }};
+            }
+            if self.0.is_exact_in_f32() { decode!(f32) } else { decode!(f64) }
         })
     }
 

@@ -3,6 +3,8 @@
 //! What is here takes contiguous buffers and shapes; the package turns arrays, tensors and axes into those.
 //! Results have the bits of the Rust library. Other threads of Python run while these functions compute.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use pyo3::prelude::*;
 
 mod array;
@@ -13,11 +15,34 @@ mod product;
 #[pymodule]
 mod _exmy {
     #[pymodule_export]
+    use crate::_after_fork;
+    #[pymodule_export]
     use crate::blocks::{Blocks, Quantizer};
     #[pymodule_export]
     use crate::format::Format;
     #[pymodule_export]
     use crate::product::{gemm, random_words};
+}
+
+/// Whether this process was forked from one that may have had threads, which it has not.
+static FORKED: AtomicBool = AtomicBool::new(false);
+
+/// The package calls this in a child process, which has threads of its own for each call from then on:
+/// those of the pool are the parent's alone, and waiting for them would not end.
+#[pyfunction]
+fn _after_fork() {
+    FORKED.store(true, Ordering::Relaxed);
+}
+
+/// Does the work while other threads of Python run.
+fn compute<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> T {
+    py.detach(|| match FORKED.load(Ordering::Relaxed) {
+        true => {
+            let threads = std::thread::available_parallelism().map_or(1, usize::from);
+            exmy::parallel::with_threads(threads, work).expect("the system grants threads")
+        }
+        false => work(),
+    })
 }
 
 /// An exception of a value that cannot be used, with what would work.

@@ -1,27 +1,41 @@
 //! Products of matrices in a stated order of summation, and the words that stochastic roundings take.
 
-use exmy::ViewMut;
 use exmy::gemm::{Operand, Spec, gemm_into};
 use exmy::quantizer::Cast;
 use exmy::random::{Philox, Stream};
 use exmy::slice::words_into;
+use exmy::{Format, ViewMut};
 use pyo3::prelude::*;
 
 use crate::array::{Input, Output};
 use crate::blocks::{Blocks, matrix};
-use crate::value_error;
+use crate::{compute, value_error};
 
-/// An operand: blocks, or an array of binary32 numbers in rows.
+/// An operand: blocks, or an array in rows, of binary32 numbers or of codes.
 enum Stored<'py> {
     Blocks(PyRef<'py, Blocks>),
     Numbers(Input<f32>),
+    Bytes(Format, Input<u8>),
+    Words(Format, Input<u16>),
 }
 
+/// An operand as it comes: what is stored, the shape of that, whether it is transposed, and the format of
+/// codes.
+type Given<'py> = (Bound<'py, PyAny>, (usize, usize), bool, Option<String>);
+
 impl<'py> Stored<'py> {
-    fn new(any: &Bound<'py, PyAny>, name: &str) -> PyResult<Self> {
-        match any.cast::<Blocks>() {
-            Ok(blocks) => Ok(Self::Blocks(blocks.borrow())),
-            Err(_) => Input::new(any, name).map(Self::Numbers),
+    fn new((any, _, _, format): &Given<'py>, name: &str) -> PyResult<Self> {
+        if let Ok(blocks) = any.cast::<Blocks>() {
+            return Ok(Self::Blocks(blocks.borrow()));
+        }
+        let Some(format) = format else { return Input::new(any, name).map(Self::Numbers) };
+        let format: Format = format.parse().map_err(value_error)?;
+        match format.bits() {
+            0..=8 => Input::new(any, name).map(|codes| Self::Bytes(format, codes)),
+            9..=16 => Input::new(any, name).map(|codes| Self::Words(format, codes)),
+            bits => {
+                Err(value_error(format_args!("{name} has codes of {bits} bits; up to 16 work")))
+            }
         }
     }
 
@@ -34,6 +48,12 @@ impl<'py> Stored<'py> {
         let operand = match self {
             Self::Blocks(blocks) => Operand::from(&blocks.0),
             Self::Numbers(x) => Operand::f32(matrix(x, rows, cols, name)?),
+            Self::Bytes(format, x) => {
+                Operand::codes8(*format, matrix(x, rows, cols, name)?).map_err(value_error)?
+            }
+            Self::Words(format, x) => {
+                Operand::codes16(*format, matrix(x, rows, cols, name)?).map_err(value_error)?
+            }
         };
         Ok(if turned { operand.t() } else { operand })
     }
@@ -44,15 +64,14 @@ impl<'py> Stored<'py> {
 #[pyfunction]
 pub(crate) fn gemm<'py>(
     py: Python<'py>,
-    a: (Bound<'py, PyAny>, (usize, usize), bool),
-    b: (Bound<'py, PyAny>, (usize, usize), bool),
+    a: Given<'py>,
+    b: Given<'py>,
     sum: &str,
     output: Option<&str>,
     rounding: Option<&str>,
     seed: Option<u64>,
     out: &Bound<'py, PyAny>,
 ) -> PyResult<()> {
-    let ((a, a_shape, a_turned), (b, b_shape, b_turned)) = (a, b);
     let mut spec = Spec::parse(sum).map_err(value_error)?;
     if let Some(format) = output {
         spec.output = Cast::new(format.parse().map_err(value_error)?);
@@ -61,17 +80,21 @@ pub(crate) fn gemm<'py>(
         spec.output.rounding = mode.parse().map_err(value_error)?;
     }
     spec.random = seed.map(|seed| Philox::new(seed, Stream::new("gemm")));
-    let (a, b) = (Stored::new(&a, "a")?, Stored::new(&b, "b")?);
-    let (left, right) = (a.operand(a_shape, a_turned, "a")?, b.operand(b_shape, b_turned, "b")?);
+    let (left, right) = (Stored::new(&a, "a")?, Stored::new(&b, "b")?);
+    let operands = [&left, &right];
+    let (left, right) = (left.operand(a.1, a.2, "a")?, right.operand(b.1, b.2, "b")?);
     let (rows, cols) = (left.rows(), right.cols());
     let mut out = Output::<f32>::new(out, "out", rows * cols)?;
-    for (stored, name) in [(&a, "a"), (&b, "b")] {
-        if let Stored::Numbers(x) = stored {
-            out.apart_from(x, ["out", name])?;
+    for (stored, name) in operands.into_iter().zip(["a", "b"]) {
+        match stored {
+            Stored::Blocks(_) => {}
+            Stored::Numbers(x) => out.apart_from(x, ["out", name])?,
+            Stored::Bytes(_, x) => out.apart_from(x, ["out", name])?,
+            Stored::Words(_, x) => out.apart_from(x, ["out", name])?,
         }
     }
     let made =
-        py.detach(|| gemm_into(left, right, &spec, ViewMut::new(out.elements(), rows, cols)));
+        compute(py, || gemm_into(left, right, &spec, ViewMut::new(out.elements(), rows, cols)));
     made.map(drop).map_err(value_error)
 }
 
@@ -86,6 +109,6 @@ pub(crate) fn random_words(
     count: usize,
 ) -> PyResult<()> {
     let mut out = Output::<u32>::new(out, "out", count)?;
-    py.detach(|| words_into(Philox::new(seed, Stream::new(stream)), first, out.elements()));
+    compute(py, || words_into(Philox::new(seed, Stream::new(stream)), first, out.elements()));
     Ok(())
 }

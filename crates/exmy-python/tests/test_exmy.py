@@ -3,6 +3,7 @@ literals worked out by hand, and with fractions."""
 
 import copy
 import doctest
+import multiprocessing
 import pickle
 import threading
 from fractions import Fraction
@@ -140,13 +141,84 @@ def test_stochastic_rounding_takes_the_words_of_its_seed():
     assert np.array_equal(one, exmy.fake_quantize(x, "nvfp4@sr8", seed=1))
 
 
+def test_a_forked_process_computes():
+    x = RNG.standard_normal((512, 512)).astype(np.float32)
+    expected = exmy.fake_quantize(x, "mxfp4")
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        assert np.array_equal(pool.apply_async(exmy.fake_quantize, (x, "mxfp4")).get(60), expected)
+
+
+def test_numbers_are_rounded_once():
+    e4m3 = exmy.Format("e4m3")
+    # Just above the middle of 1 and 1.125; the middle itself in float32.
+    x = [1 + 2**-4 + 2**-40, 1 + 2**-4, 3]
+    assert e4m3.encode(x).tolist() == [0x39, 0x38, 0x44]
+    assert e4m3.encode(np.array(x)).tolist() == [0x39, 0x38, 0x44]
+    f64 = exmy.Format("f64")
+    assert f64.decode(f64.encode([0.1, 1e300])).tolist() == [0.1, 1e300]
+    with pytest.raises(TypeError):
+        e4m3.encode(["1.5"])
+
+
+@pytest.mark.parametrize(
+    "codes",
+    [
+        np.array([0x3F80], ">u2"),
+        np.array([1.0], np.float16),
+        np.array([1], np.int16),
+        np.array([True]),
+        np.array([1.0], ml_dtypes.float8_e5m2),
+        [1],
+    ],
+)
+def test_codes_are_not_guessed(codes):
+    with pytest.raises(TypeError, match="numpy.uint16"):
+        exmy.Format("bf16").decode(codes)
+
+
+def test_codes_beyond_the_last_are_refused():
+    with pytest.raises(ValueError, match="the last is 0xf"):
+        exmy.Format("e2m1").decode(np.array([16], np.uint8))
+
+
+def test_memory_of_another_kind_is_not_written():
+    for out in (np.empty(X.shape, ">f4"), np.empty(X.shape), [0.0], np.empty_like(X)[:, :, ::-1]):
+        with pytest.raises(ValueError):
+            exmy.fake_quantize(X, "mxfp4", out=out)
+    unaligned = np.frombuffer(b"-" + X.tobytes(), np.uint8)[1:].view("f4").reshape(X.shape)
+    assert np.array_equal(exmy.fake_quantize(unaligned, "mxfp4"), exmy.fake_quantize(X, "mxfp4"))
+    with pytest.raises(TypeError):
+        exmy.Blocks.from_parts("mxfp4", (1, 32), np.zeros(16, np.uint8), np.zeros(1, ">u2"))
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_blocks_are_copied_and_sent(axis):
+    b = exmy.quantize(X, "nvfp4", axis=axis)
+    again = pickle.loads(pickle.dumps(b))
+    assert again.axis == axis and again.shape == X.shape
+    assert np.array_equal(again.dequantize(), b.dequantize())
+
+
+def test_matrix_units_take_their_own_types():
+    a, b = (x.astype(ml_dtypes.bfloat16) for x in (X[0, :, :16], X[1, :, :16].T))
+    # 2^24 + 1 - 2^24 is 0 where 25 bits remain beside the largest term, and 1 exactly.
+    row = np.array([[2.0**24, 1.0, -(2.0**24)] + [0.0] * 13], ml_dtypes.bfloat16)
+    ones = np.ones((16, 1), ml_dtypes.bfloat16)
+    assert exmy.gemm(row, ones, sum="exact")[0, 0] == 1.0
+    assert exmy.gemm(row, ones, sum="fma").shape == (1, 1)
+    assert exmy.gemm(a, b, sum="hopper").shape == (4, 4)
+    assert np.array_equal(exmy.gemm(a, b, sum="exact"), exmy.gemm(a.astype("f4"), b.astype("f4"), sum="exact"))
+    assert exmy.gemm(a.astype(ml_dtypes.float8_e4m3fn), b.astype(ml_dtypes.float8_e4m3fn), sum="hopper").shape == (4, 4)
+
+
 def test_products_are_summed_in_the_order_that_is_named():
     a, b = X[0, :, :32], X[1, :, :32]
     exact = [[float(sum(Fraction(float(x)) * Fraction(float(y)) for x, y in zip(r, c))) for c in b] for r in a]
     found = exmy.gemm(a, b.T, sum="exact")
     assert np.array_equal(found, np.array(exact, np.float64).astype(np.float32))
     assert np.array_equal(exmy.gemm(a, np.ascontiguousarray(b.T), sum="exact"), found)
-    assert np.array_equal(exmy.gemm(a, b.T, sum="exact", output="bf16"), found.astype(ml_dtypes.bfloat16).astype(np.float32))
+    rounded = found.astype(ml_dtypes.bfloat16).astype(np.float32)
+    assert np.array_equal(exmy.gemm(a, b.T, sum="exact", output=exmy.Format("bf16")), rounded)
     p, q = exmy.quantize(a, "mxfp4"), exmy.quantize(b.T, "mxfp4", axis=0)
     assert np.array_equal(exmy.gemm(p, q, sum="exact"), exmy.gemm(p.dequantize(), q.dequantize(), sum="exact"))
     with pytest.raises(ValueError, match="32 columns and 4 rows"):
@@ -159,6 +231,7 @@ def test_products_are_summed_in_the_order_that_is_named():
         (lambda: exmy.Format("e99m1"), "e99m1"),
         (lambda: exmy.Quantizer("mxfp5"), "mxfp5"),
         (lambda: exmy.fake_quantize(X, "mxfp4", axis=3), "axis is 3"),
+        (lambda: exmy.fake_quantize(X, "mxfp4@sr8", seed=-1), "seed is -1"),
         (lambda: exmy.fake_quantize(np.float32(1), "mxfp4"), "single number"),
         (lambda: exmy.fake_quantize(X[..., :20], "rht16>nvfp4"), "zeros"),
         (lambda: exmy.gemm(X[0], X[0].T, sum="hoper"), "hoper"),

@@ -7,10 +7,16 @@ one of as many rows as all but its last axis have places; along another axis it 
 from __future__ import annotations
 
 import math
+import operator
+import os
 
 import numpy as np
 
 from . import _exmy
+
+# A forked process has no threads but the one that forked it.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_exmy._after_fork)
 
 _CODES = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
@@ -19,39 +25,76 @@ def _code_type(bits: int) -> type:
     return _CODES[next(size for size in _CODES if bits <= 8 * size)]
 
 
-def _numbers(x, name: str) -> np.ndarray:
-    """`x` as an array of float32, without a copy where it is one."""
+def _array(x, name: str) -> np.ndarray:
+    """`x` as an array of whatever elements it has. NumPy's DLPack has no bfloat16, which PyTorch widens itself."""
     if hasattr(x, "__dlpack__") and not isinstance(x, np.ndarray):
-        # What DLPack of NumPy lacks, PyTorch widens itself.
-        if str(getattr(x, "dtype", "")) in ("torch.bfloat16", "torch.float16"):
+        if str(getattr(x, "dtype", "")) == "torch.bfloat16":
             x = x.float()
         x = np.from_dlpack(x.detach() if hasattr(x, "detach") else x)
-    x = np.asarray(x)
-    if x.dtype == np.float32:
+    if isinstance(x, np.ma.MaskedArray):
+        raise TypeError(f"{name} is a masked array, whose mask would be lost: {name}.filled(0)")
+    return np.asarray(x)
+
+
+def _is_float(x: np.ndarray, *names: str) -> bool:
+    return x.dtype.isnative and x.dtype.name in names
+
+
+def _numbers(x, name: str) -> np.ndarray:
+    """`x` as an array of float32, without a copy where it is one."""
+    x = _array(x, name)
+    if _is_float(x, "float32"):
         return x
-    if x.dtype == np.float16 or x.dtype.name == "bfloat16":
+    if _is_float(x, "float16", "bfloat16"):
         return x.astype(np.float32)
     raise TypeError(
-        f"{name} has elements of {x.dtype}, and float32, float16 or bfloat16 is needed: "
-        f"{name}.astype(numpy.float32) rounds them to the nearest"
+        f"{name} has elements of {x.dtype.newbyteorder('=') if x.dtype.isnative else x.dtype.str}, and float32, "
+        f"float16 or bfloat16 is needed: numpy.asarray({name}, numpy.float32) rounds them to the nearest"
     )
+
+
+def _plain(x: np.ndarray) -> np.ndarray:
+    """`x` contiguous and aligned, copied if it is not."""
+    return np.require(x, requirements=["C", "ALIGNED"])
+
+
+def _seed(seed) -> int | None:
+    if seed is None:
+        return None
+    number = operator.index(seed)
+    if not 0 <= number < 1 << 64:
+        raise ValueError(f"seed is {number}, and a seed is at least 0 and below 2**64")
+    return number
 
 
 def _matrix(x: np.ndarray, axis: int) -> tuple[np.ndarray, bool, int | None]:
     """`x` as contiguous rows, whether blocks lie along the columns, and which axis was moved to the end."""
     if x.ndim == 0:
         raise ValueError("x is a single number; blocks need an axis: x.reshape(1)")
+    axis = operator.index(axis)
     if not -x.ndim <= axis < x.ndim:
         raise ValueError(f"axis is {axis}, and x has {x.ndim} axes: {-x.ndim} to {x.ndim - 1}")
     axis %= x.ndim
     if x.ndim == 2 and axis == 0:
-        return np.ascontiguousarray(x), False, None
+        return _plain(x), False, None
     moved = None if axis == x.ndim - 1 else axis
-    return np.ascontiguousarray(x if moved is None else np.moveaxis(x, axis, -1)), True, moved
+    return _plain(x if moved is None else np.moveaxis(x, axis, -1)), True, moved
 
 
 def _rows(x: np.ndarray) -> tuple[int, int]:
     return math.prod(x.shape[:-1]), x.shape[-1]
+
+
+def _name_of(kind) -> str:
+    """The name of a format, a quantizer or a type of NumPy or ml_dtypes."""
+    return str(kind) if isinstance(kind, (_exmy.Format, _exmy.Quantizer)) else np.dtype(kind).name
+
+
+def _is_type_of(kind: np.dtype, format: _exmy.Format) -> bool:
+    try:
+        return kind.kind in "fV" and _exmy.Format(kind.name) == format
+    except ValueError:
+        return False
 
 
 class Format(_exmy.Format):
@@ -64,28 +107,46 @@ class Format(_exmy.Format):
     array([ 29,  56, 254], dtype=uint8)
     """
 
-    def encode(self, x, *, rounding=None, overflow=None, seed=None, stream="encode") -> np.ndarray:
-        """The codes of an array, in the smallest unsigned integers that hold them.
+    def __new__(cls, name):
+        """The format of a name, or of a type of NumPy or ml_dtypes."""
+        return super().__new__(cls, name if isinstance(name, str) else _name_of(name))
 
-        `rounding` is to nearest even unless it is a mode such as "rtz" or "sr8", which needs a `seed`; `overflow`
-        is a policy such as "sat-finite".
+    def encode(self, x, *, rounding=None, overflow=None, seed=None, stream="quantize") -> np.ndarray:
+        """The codes of an array, in the smallest unsigned integers that hold them, each rounded once.
+
+        `x` has elements of float16, bfloat16, float32 or float64, or is a list of numbers. `rounding` is to nearest
+        even unless it is a mode such as "rtz" or "sr8", which needs a `seed`; `overflow` is a policy such as
+        "sat-finite".
         """
-        if isinstance(x, (int, float, list, tuple)):
-            x = np.asarray(x, dtype=np.float32)
-        x = np.ascontiguousarray(_numbers(x, "x"))
+        x = _array(x, "x")
+        if x.dtype.kind in "iu" and x.dtype.itemsize <= 8 and np.all(np.abs(x.astype(np.float64)) < 2.0**53):
+            x = x.astype(np.float64)
+        wide = _is_float(x, "float64")
+        x = _plain(x if wide else _numbers(x, "x"))
         codes = np.empty(x.shape, _code_type(self.bits))
-        self._encode(x, codes, rounding, overflow, seed, stream)
+        self._encode(x, codes, rounding, overflow, _seed(seed), stream, wide)
         return codes
 
     def decode(self, codes) -> np.ndarray:
-        """The values of an array of codes as float32. Types of ml_dtypes are read as their codes."""
-        codes = np.asarray(codes)
-        of = _code_type(self.bits)
-        if codes.dtype.itemsize == np.dtype(of).itemsize:
+        """The values of codes as float32, or as float64 where that has not all of them.
+
+        `codes` are unsigned integers, or an array of the format's own type in NumPy or ml_dtypes.
+        """
+        codes, of = _array(codes, "codes"), np.dtype(_code_type(self.bits))
+        if codes.dtype.kind == "u" and codes.dtype.isnative and codes.dtype.itemsize <= of.itemsize:
+            codes = codes.astype(of, copy=False)
+        elif codes.dtype.isnative and codes.dtype.itemsize == of.itemsize and _is_type_of(codes.dtype, self):
             codes = codes.view(of)
-        codes = np.ascontiguousarray(codes.astype(of, casting="safe", copy=False))
-        values = np.empty(codes.shape, np.float32)
-        self._decode(codes, values)
+        else:
+            raise TypeError(
+                f"codes has elements of {codes.dtype}, and codes of {self} are {of.name}: "
+                f"numpy.asarray(codes, numpy.{of.name})"
+            )
+        last = (1 << self.bits) - 1
+        if codes.size and codes.max() > last:
+            raise ValueError(f"{int(codes.max()):#x} is no code of {self}: the last is {last:#x}")
+        values = np.empty(codes.shape, np.float32 if self._fits_f32 else np.float64)
+        self._decode(_plain(codes), values)
         return values
 
     @property
@@ -114,9 +175,27 @@ class Blocks:
         if axis not in (-2, -1, 0, 1):
             raise ValueError(f"axis is {axis}, and a matrix has 2 axes: -2 to 1")
         rows, cols = shape
-        packed, scales = (np.ascontiguousarray(part).tobytes() for part in (packed, scales))
-        made = _exmy.Blocks.from_parts(str(format), (rows, cols), axis % 2 == 1, packed, scales, tensor_scale)
+        packed, scales = np.asarray(packed), np.asarray(scales)
+        if packed.dtype != np.uint8 or scales.dtype.kind != "u" or not scales.dtype.isnative:
+            raise TypeError(
+                f"packed has elements of {packed.dtype} and scales of {scales.dtype.str}; bytes (numpy.uint8) and "
+                f"codes of scales, as .packed and .scales give them, are needed"
+            )
+        parts = packed.tobytes(), scales.tobytes()
+        made = _exmy.Blocks.from_parts(str(format), (rows, cols), axis % 2 == 1, *parts, tensor_scale)
         return cls(made, (rows, cols), None)
+
+    def __reduce__(self):
+        inner = self._inner
+        parts = inner.name, inner.shape, inner.along_cols, inner.packed, inner.packed_scales, inner.tensor_scale
+        return _again, (parts, self.shape, self._moved)
+
+    @property
+    def axis(self) -> int:
+        """The axis along which blocks lie."""
+        if self._moved is not None:
+            return self._moved
+        return len(self.shape) - 1 if self._inner.along_cols else 0
 
     @property
     def format(self) -> str:
@@ -173,6 +252,10 @@ class Blocks:
         return f"<exmy.Blocks {self.format} of shape {self.shape}>"
 
 
+def _again(parts, shape, moved) -> Blocks:
+    return Blocks(_exmy.Blocks.from_parts(*parts), shape, moved)
+
+
 class Quantizer(_exmy.Quantizer):
     """What rounds an array: a format or a block format with modes and rules.
 
@@ -188,17 +271,20 @@ class Quantizer(_exmy.Quantizer):
         """
         x = _numbers(x, "x")
         matrix, along, moved = _matrix(x, axis)
-        if out is not None and (moved is not None or out.shape != x.shape):
-            raise ValueError(f"out has shape {out.shape}, and x {x.shape}; out takes the last axis alone")
+        if out is not None:
+            if not (isinstance(out, np.ndarray) and _is_float(out, "float32") and out.shape == x.shape):
+                raise ValueError(f"out is an array of float32 of shape {x.shape}, that of x")
+            if moved is not None:
+                raise ValueError(f"axis is {axis}, and out takes the last axis alone, or the first of a matrix")
         target = np.empty(matrix.shape, np.float32) if out is None else out
-        self._fake_quantize(matrix, _rows(matrix), along, seed, stream, target)
+        self._fake_quantize(matrix, _rows(matrix), along, _seed(seed), stream, target)
         return target if moved is None else np.moveaxis(target, -1, moved)
 
     def quantize(self, x, *, axis=-1, seed=None, stream="quantize") -> Blocks:
         """The codes and scales of `x`."""
         x = _numbers(x, "x")
         matrix, along, moved = _matrix(x, axis)
-        made = self._quantize(matrix, _rows(matrix), along, seed, stream)
+        made = self._quantize(matrix, _rows(matrix), along, _seed(seed), stream)
         return Blocks(made, x.shape, moved)
 
     def __repr__(self) -> str:
@@ -209,7 +295,11 @@ class Quantizer(_exmy.Quantizer):
 
 
 def _quantizer(quantizer) -> Quantizer:
-    return quantizer if isinstance(quantizer, Quantizer) else Quantizer(str(quantizer))
+    if isinstance(quantizer, Quantizer):
+        return quantizer
+    if not isinstance(quantizer, (str, _exmy.Format)):
+        raise TypeError(f"a quantizer is a text such as \"nvfp4\", a Quantizer or a Format, not {quantizer!r}")
+    return Quantizer(str(quantizer))
 
 
 def fake_quantize(x, quantizer, *, axis=-1, seed=None, stream="quantize", out=None) -> np.ndarray:
@@ -228,37 +318,43 @@ def quantize(x, quantizer, *, axis=-1, seed=None, stream="quantize") -> Blocks:
 
 
 def _operand(x, name: str):
+    """What `_exmy.gemm` takes of an operand, and its shape."""
     if isinstance(x, Blocks):
         if len(x.shape) != 2:
             raise ValueError(f"{name} has {len(x.shape)} axes, and a product is of matrices")
-        turned = x._moved is not None
-        shape = x._inner.shape
-        return (x._inner, shape, turned), (shape[::-1] if turned else shape)
-    x = _numbers(x, name)
+        return (x._inner, x.shape, False, None), x.shape
+    x, codes = _array(x, name), None
+    if x.dtype.isnative and x.dtype.itemsize <= 2 and x.dtype.kind in "fV":
+        # Narrow numbers stay what they are, since some orders of summation are of them alone.
+        codes = str(Format(x.dtype))
+        x = x.view(np.uint8 if x.dtype.itemsize == 1 else np.uint16)
+    else:
+        x = _numbers(x, name)
     if x.ndim != 2:
         raise ValueError(f"{name} has {x.ndim} axes, and a product is of matrices")
     if x.flags.f_contiguous and not x.flags.c_contiguous:
-        return (x.T, x.T.shape, True), x.shape
-    return (np.ascontiguousarray(x), x.shape, False), x.shape
+        return (_plain(x.T), x.T.shape, True, codes), x.shape
+    return (_plain(x), x.shape, False, codes), x.shape
 
 
 def gemm(a, b, *, sum="fast", output=None, rounding=None, seed=None) -> np.ndarray:
     """C = A B in a stated order of summation, the same bits on any machine.
 
-    `a` and `b` are arrays or `Blocks`, those of `a` along its last axis and of `b` along its first. `sum` names the
-    order: "exact", "fma", "fast", a matrix unit such as "hopper:bf16". `output` is a format that results are
+    `a` and `b` are arrays of float32, of float16, of types of ml_dtypes, or `Blocks`, those of `a` along its last axis
+    and of `b` along its first. `sum` names the order: "exact", "fma", "fast", or a matrix unit such as "hopper", which
+    takes operands of the types that it has: two of bfloat16, say. `output` is a format that results are
     rounded to, float32 unless it is given; they are returned as float32 either way.
     """
     (a, a_shape), (b, b_shape) = _operand(a, "a"), _operand(b, "b")
     if a_shape[1] != b_shape[0]:
         raise ValueError(f"a has shape {a_shape} and b {b_shape}: {a_shape[1]} columns and {b_shape[0]} rows")
     out = np.empty((a_shape[0], b_shape[1]), np.float32)
-    _exmy.gemm(a, b, sum, output, rounding, seed, out)
+    _exmy.gemm(a, b, sum, None if output is None else str(output), rounding, _seed(seed), out)
     return out
 
 
 def random_words(seed: int, stream: str, count: int, *, first: int = 0) -> np.ndarray:
     """The words that stochastic roundings take from a stream, which depend on nothing but their place."""
     words = np.empty(count, np.uint32)
-    _exmy.random_words(seed, stream, first, words, count)
+    _exmy.random_words(_seed(seed), stream, first, words, count)
     return words

@@ -48,6 +48,8 @@ class Blocks:
     @property
     def shape(self) -> tuple[int, int]: ...
     @property
+    def along_cols(self) -> bool: ...
+    @property
     def block(self) -> tuple[int, int]: ...
     @property
     def element(self) -> Format: ...
@@ -61,8 +63,8 @@ class Blocks:
     def packed_scales(self) -> bytes: ...
 
 def gemm(
-    a: tuple[Blocks | Any, tuple[int, int], bool],
-    b: tuple[Blocks | Any, tuple[int, int], bool],
+    a: tuple[Blocks | Any, tuple[int, int], bool, str | None],
+    b: tuple[Blocks | Any, tuple[int, int], bool, str | None],
     sum: str,
     output: str | None,
     rounding: str | None,
