@@ -62,7 +62,9 @@ pub(crate) fn load_first(folder: &Path, name: &str, beginning: &str) -> Option<V
 pub(crate) fn try_out(folder: &Path) -> std::io::Result<()> {
     let name = "try";
     store(folder, name, name.as_bytes())?;
-    fs::remove_file(folder.join(name))
+    // Another process that tries it out may have been faster.
+    drop(fs::remove_file(folder.join(name)));
+    Ok(())
 }
 
 /// Stores it, if that is possible: under another name first, so that no one sees half of it.
