@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::array::{Input, Output};
-use crate::format::{Format, random};
+use crate::format::{Address, Format, random};
 use crate::{compute, value_error};
 
 /// What rounds a matrix: a format or a block format with modes and rules, as `Quantizer("nvfp4@sr8")`.
@@ -62,7 +62,7 @@ impl Quantizer {
         shape: (usize, usize),
         along_cols: bool,
         seed: Option<u64>,
-        stream: &str,
+        stream: Address,
         out: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
         let (rows, cols) = shape;
@@ -87,7 +87,7 @@ impl Quantizer {
         shape: (usize, usize),
         along_cols: bool,
         seed: Option<u64>,
-        stream: &str,
+        stream: Address,
     ) -> PyResult<Blocks> {
         let (rows, cols) = shape;
         let random = random(self.0.is_stochastic(), seed, stream, &self.0)?;

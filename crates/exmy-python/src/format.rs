@@ -3,7 +3,9 @@
 use exmy::quantizer::Cast;
 use exmy::random::{Philox, Stream};
 use exmy::slice::{Converter, decode_into};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 
 use crate::array::{Input, Output};
 use crate::{compute, value_error};
@@ -132,7 +134,7 @@ impl Format {
         rounding: Option<&str>,
         overflow: Option<&str>,
         seed: Option<u64>,
-        stream: &str,
+        stream: Address,
         wide: bool,
     ) -> PyResult<()> {
         let mut cast = Cast::new(self.0);
@@ -191,16 +193,42 @@ impl Format {
     }
 }
 
+/// A stream of random words: a label, or a label and coordinates, as `("quantize", 3, 1)`.
+pub(crate) struct Address(pub(crate) Stream);
+
+impl<'py> FromPyObject<'_, 'py> for Address {
+    type Error = PyErr;
+
+    fn extract(any: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let wrong = |_| {
+            PyTypeError::new_err(format!(
+                "stream is {any:?}; a stream is a text, or a tuple of a text and integers from 0 up"
+            ))
+        };
+        let Ok(parts) = any.cast::<PyTuple>() else {
+            let label = any.extract::<String>().map_err(wrong)?;
+            return Ok(Self(Stream::new(&label)));
+        };
+        let mut parts = parts.iter();
+        let label =
+            parts.next().map(|label| label.extract::<String>()).transpose().map_err(wrong)?;
+        let stream = Stream::new(&label.unwrap_or_default());
+        let with =
+            |stream: Stream, part: Bound<'_, PyAny>| part.extract().map(|at| stream.with(at));
+        parts.try_fold(stream, with).map(Self).map_err(wrong)
+    }
+}
+
 /// The random words of a seed, where some are needed.
 pub(crate) fn random(
     needed: bool,
     seed: Option<u64>,
-    stream: &str,
+    stream: Address,
     what: &dyn std::fmt::Display,
 ) -> PyResult<Option<Philox>> {
     match (needed, seed) {
         (false, _) => Ok(None),
-        (true, Some(seed)) => Ok(Some(Philox::new(seed, Stream::new(stream)))),
+        (true, Some(seed)) => Ok(Some(Philox::new(seed, stream.0))),
         (true, None) => {
             Err(value_error(format_args!("{what} rounds stochastically and needs a seed: seed=1")))
         }

@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 mod array;
 mod blocks;
 mod format;
+mod layers;
 mod product;
 
 #[pymodule]
@@ -20,6 +21,8 @@ mod _exmy {
     use crate::blocks::{Blocks, Quantizer};
     #[pymodule_export]
     use crate::format::Format;
+    #[pymodule_export]
+    use crate::layers::{Plan, place_of};
     #[pymodule_export]
     use crate::product::{gemm, random_words};
 }

@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 
 use crate::array::{Input, Output};
 use crate::blocks::{Blocks, matrix};
+use crate::format::Address;
 use crate::{compute, value_error};
 
 /// An operand: blocks, or an array in rows, of binary32 numbers or of codes.
@@ -103,12 +104,12 @@ pub(crate) fn gemm<'py>(
 pub(crate) fn random_words(
     py: Python<'_>,
     seed: u64,
-    stream: &str,
+    stream: Address,
     first: u64,
     out: &Bound<'_, PyAny>,
     count: usize,
 ) -> PyResult<()> {
     let mut out = Output::<u32>::new(out, "out", count)?;
-    compute(py, || words_into(Philox::new(seed, Stream::new(stream)), first, out.elements()));
+    compute(py, || words_into(Philox::new(seed, stream.0), first, out.elements()));
     Ok(())
 }

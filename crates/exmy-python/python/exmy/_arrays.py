@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import operator
 import os
+import sys
 
 import numpy as np
 
@@ -18,6 +19,9 @@ from . import _exmy
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_exmy._after_fork)
 
+# Devices of DLPack whose memory is the host's: the CPU, and memory pinned for a GPU.
+_HOST = (1, 3)
+
 _CODES = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 
@@ -26,14 +30,45 @@ def _code_type(bits: int) -> type:
 
 
 def _array(x, name: str) -> np.ndarray:
-    """`x` as an array of whatever elements it has. NumPy's DLPack has no bfloat16, which PyTorch widens itself."""
+    """`x` as an array of whatever elements it has, tensors by DLPack without a copy.
+
+    DLPack of NumPy has neither bfloat16 nor types of 8 bits. Those of PyTorch come as integers that view the same
+    memory, in arrays that know their format.
+    """
     if hasattr(x, "__dlpack__") and not isinstance(x, np.ndarray):
-        if str(getattr(x, "dtype", "")) == "torch.bfloat16":
-            x = x.float()
-        x = np.from_dlpack(x.detach() if hasattr(x, "detach") else x)
+        x = _tensor(x, name)
     if isinstance(x, np.ma.MaskedArray):
         raise TypeError(f"{name} is a masked array, whose mask would be lost: {name}.filled(0)")
-    return np.asarray(x)
+    return x if isinstance(x, _Codes) else np.asarray(x)
+
+
+class _Codes(np.ndarray):
+    """Codes of the format of this name, as integers."""
+
+    format: str
+
+
+def _tensor(x, name: str) -> np.ndarray:
+    if getattr(getattr(x, "device", None), "type", "cpu") == "meta" or x.__dlpack_device__()[0] not in _HOST:
+        where = getattr(x, "device", "another device")
+        raise TypeError(f"{name} is on {where}, and exmy for Python computes on the CPU: {name}.cpu()")
+    x = x.detach() if hasattr(x, "detach") else x
+    library, _, kind = str(getattr(x, "dtype", "")).partition(".")
+    if library != "torch" or not kind.startswith(("bfloat16", "float8")):
+        return np.from_dlpack(x)
+    torch = sys.modules["torch"]
+    codes = np.from_dlpack(x.view(torch.uint8 if x.element_size() == 1 else torch.uint16)).view(_Codes)
+    codes.format = kind
+    return codes
+
+
+def _narrow(x: np.ndarray) -> tuple[np.ndarray, str] | None:
+    """Numbers of at most 16 bits as codes, without a copy, and their type's name."""
+    if isinstance(x, _Codes):
+        return x.view(np.ndarray), x.format
+    if x.dtype.isnative and x.dtype.itemsize <= 2 and x.dtype.kind in "fV":
+        return x.view(np.uint8 if x.dtype.itemsize == 1 else np.uint16), x.dtype.name
+    return None
 
 
 def _is_float(x: np.ndarray, *names: str) -> bool:
@@ -45,11 +80,15 @@ def _numbers(x, name: str) -> np.ndarray:
     x = _array(x, name)
     if _is_float(x, "float32"):
         return x
-    if _is_float(x, "float16", "bfloat16"):
+    codes, kind = _narrow(x) or (None, None)
+    if kind == "float16":
         return x.astype(np.float32)
+    if kind == "bfloat16":
+        return np.left_shift(codes, 16, dtype=np.uint32).view(np.float32)
+    kind = kind or (x.dtype.newbyteorder("=") if x.dtype.isnative else x.dtype.str)
     raise TypeError(
-        f"{name} has elements of {x.dtype.newbyteorder('=') if x.dtype.isnative else x.dtype.str}, and float32, "
-        f"float16 or bfloat16 is needed: numpy.asarray({name}, numpy.float32) rounds them to the nearest"
+        f"{name} has elements of {kind}, and float32, float16 or bfloat16 is needed: "
+        f"numpy.asarray({name}, numpy.float32) rounds them to the nearest"
     )
 
 
@@ -90,9 +129,9 @@ def _name_of(kind) -> str:
     return str(kind) if isinstance(kind, (_exmy.Format, _exmy.Quantizer)) else np.dtype(kind).name
 
 
-def _is_type_of(kind: np.dtype, format: _exmy.Format) -> bool:
+def _is_name_of(kind: str, format: _exmy.Format) -> bool:
     try:
-        return kind.kind in "fV" and _exmy.Format(kind.name) == format
+        return _exmy.Format(kind) == format
     except ValueError:
         return False
 
@@ -133,13 +172,16 @@ class Format(_exmy.Format):
         `codes` are unsigned integers, or an array of the format's own type in NumPy or ml_dtypes.
         """
         codes, of = _array(codes, "codes"), np.dtype(_code_type(self.bits))
-        if codes.dtype.kind == "u" and codes.dtype.isnative and codes.dtype.itemsize <= of.itemsize:
+        narrow, kind = _narrow(codes) or (None, None)
+        if kind is not None and _is_name_of(kind, self):
+            codes = narrow
+        elif kind is None and codes.dtype.kind == "u" and codes.dtype.isnative and codes.dtype.itemsize <= of.itemsize:
             codes = codes.astype(of, copy=False)
-        elif codes.dtype.isnative and codes.dtype.itemsize == of.itemsize and _is_type_of(codes.dtype, self):
+        elif codes.dtype.isnative and codes.dtype.kind == "f" and _is_name_of(codes.dtype.name, self):
             codes = codes.view(of)
         else:
             raise TypeError(
-                f"codes has elements of {codes.dtype}, and codes of {self} are {of.name}: "
+                f"codes has elements of {kind or codes.dtype}, and codes of {self} are {of.name}: "
                 f"numpy.asarray(codes, numpy.{of.name})"
             )
         last = (1 << self.bits) - 1
@@ -324,10 +366,9 @@ def _operand(x, name: str):
             raise ValueError(f"{name} has {len(x.shape)} axes, and a product is of matrices")
         return (x._inner, x.shape, False, None), x.shape
     x, codes = _array(x, name), None
-    if x.dtype.isnative and x.dtype.itemsize <= 2 and x.dtype.kind in "fV":
+    if narrow := _narrow(x):
         # Narrow numbers stay what they are, since some orders of summation are of them alone.
-        codes = str(Format(x.dtype))
-        x = x.view(np.uint8 if x.dtype.itemsize == 1 else np.uint16)
+        x, codes = narrow[0], str(_exmy.Format(narrow[1]))
     else:
         x = _numbers(x, name)
     if x.ndim != 2:

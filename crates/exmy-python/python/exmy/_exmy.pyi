@@ -62,6 +62,43 @@ class Blocks:
     @property
     def packed_scales(self) -> bytes: ...
 
+class Plan:
+    def __init__(
+        self, recipe: str, layers: list[tuple[list[tuple[str, int]], int]], steps: int | None, seed: int
+    ) -> None: ...
+    @property
+    def recipe(self) -> str: ...
+    @property
+    def others(self) -> list[str]: ...
+    @property
+    def chooses(self) -> bool: ...
+    memory: str
+    def numbers(self, site: str, step: int) -> list[str]: ...
+    def forward(
+        self,
+        layer: int,
+        at: tuple[tuple[int, int, bool], int],
+        rows: int,
+        x: Any,
+        w: Any,
+        b: Any | None,
+        y: Any,
+    ) -> None: ...
+    def grad_input(
+        self, layer: int, at: tuple[tuple[int, int, bool], int], rows: int, g: Any, w: Any, dx: Any
+    ) -> None: ...
+    def grad_weight(
+        self,
+        layer: int,
+        at: tuple[tuple[int, int, bool], int],
+        rows: int,
+        g: Any,
+        x: Any,
+        dw: Any | None,
+        db: Any | None,
+    ) -> None: ...
+
+def place_of(name: str) -> str | None: ...
 def gemm(
     a: tuple[Blocks | Any, tuple[int, int], bool, str | None],
     b: tuple[Blocks | Any, tuple[int, int], bool, str | None],
@@ -71,4 +108,4 @@ def gemm(
     seed: int | None,
     out: Any,
 ) -> None: ...
-def random_words(seed: int, stream: str, first: int, out: Any, count: int) -> None: ...
+def random_words(seed: int, stream: str | tuple[str | int, ...], first: int, out: Any, count: int) -> None: ...

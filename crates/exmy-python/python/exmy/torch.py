@@ -1,0 +1,309 @@
+"""exmy in PyTorch: a straight-through function, and linear layers that a recipe rounds.
+
+    >>> import torch, exmy.torch
+    >>> x = torch.tensor([[0.1, 0.3, -3.0, 500.0]], requires_grad=True)
+    >>> exmy.torch.fake_quantize(x, "mxfp4").sum().backward()
+    >>> x.grad
+    tensor([[1., 1., 1., 1.]])
+    >>> model = torch.nn.Sequential(torch.nn.Linear(64, 32), torch.nn.ReLU(), torch.nn.Linear(32, 8))
+    >>> exmy.torch.convert(model, "mxfp8-mix")[0]
+    Linear(in_features=64, out_features=32, bias=True, recipe='mxfp8-mix', name='layers.0.up_proj')
+
+Tensors are on the CPU. Numbers have the bits of exmy's own training: the same seed and step give the same bits,
+whatever the threads.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+import warnings
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+import torch
+from torch.autograd.function import once_differentiable
+
+from . import _exmy
+from ._arrays import _quantizer, _seed
+
+__all__ = ["Linear", "convert", "fake_quantize", "load_state", "set_step", "state"]
+
+_KINDS = (torch.float32, torch.bfloat16, torch.float16)
+
+
+def _host(x: torch.Tensor, name: str) -> np.ndarray:
+    """The memory of a tensor, contiguous and of float32, copied only where it is not."""
+    if x.device.type != "cpu":
+        raise TypeError(f"{name} is on {x.device}, and exmy for Python computes on the CPU: {name}.cpu()")
+    if x.dtype not in _KINDS:
+        raise TypeError(f"{name} has elements of {x.dtype}; float32, bfloat16 or float16 is needed: {name}.float()")
+    return x.detach().float().contiguous().numpy()
+
+
+class _FakeQuantize(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, quantizer, axis, seed, stream, backward):
+        ctx.how = backward, axis, seed, stream
+        y = quantizer.fake_quantize(_host(x, "x"), axis=axis, seed=seed, stream=stream)
+        return torch.from_numpy(np.ascontiguousarray(y)).to(x.dtype)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, g):
+        quantizer, axis, seed, stream = ctx.how
+        if quantizer is not None:
+            label, *rest = (stream,) if isinstance(stream, str) else stream
+            stream = (f"{label} gradient", *rest)
+            y = quantizer.fake_quantize(_host(g, "the gradient"), axis=axis, seed=seed, stream=stream)
+            g = torch.from_numpy(np.ascontiguousarray(y)).to(g.dtype)
+        return g, None, None, None, None, None
+
+
+@torch.compiler.disable
+def fake_quantize(
+    x: torch.Tensor, quantizer, axis: int = -1, *, seed=None, stream="quantize", backward=None
+) -> torch.Tensor:
+    """The values that `x` has in low precision; the gradient passes as it is, or rounded by `backward`.
+
+    As `exmy.fake_quantize`, differentiable. Results have the type of `x`: those that bfloat16 or float16 lacks are
+    rounded to it. A gradient that rounds stochastically takes the words of the stream `"quantize gradient"`.
+    A loop should name the step in the stream, `stream=("quantize", step)`, or it uses the same words each time.
+    """
+    quantizer = _quantizer(quantizer)
+    backward = None if backward is None else _quantizer(backward)
+    for one in (quantizer, backward):
+        if one is not None and ">" in str(one) and "ht" in str(one):
+            raise ValueError(
+                f"{one} rotates, and the values would stay rotated; exmy.torch.Linear rotates both operands"
+            )
+        if one is not None and one.is_stochastic and seed is None:
+            raise ValueError(f"{one} rounds stochastically and needs a seed: seed=1")
+    return _FakeQuantize.apply(x, quantizer, axis, _seed(seed), stream, backward)
+
+
+class _Plan:
+    """A recipe at work in the layers of a model, and the step that it is at."""
+
+    def __init__(self, recipe: str, layers: list, steps: int | None, seed: int):
+        self.arguments = recipe, layers, steps, seed
+        self.inner, self.layers = _exmy.Plan(recipe, layers, steps, seed), layers
+        self.step = self.part = 0
+
+    def __getstate__(self):
+        return self.arguments, self.step, self.part, self.inner.memory
+
+    def __setstate__(self, state):
+        arguments, step, part, memory = state
+        self.__init__(*arguments)
+        self.step, self.part, self.inner.memory = step, part, memory
+
+
+class _Products(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, weight, bias, plan, index, trains):
+        rows = x.reshape(-1, x.shape[-1])
+        ctx.save_for_backward(x, weight)
+        ctx.plan, ctx.index, ctx.has_bias = plan, index, bias is not None
+        # Tokens of a sequence, which exponents bumped by position ask for.
+        ctx.at = (plan.step, plan.part, trains), x.shape[-2] if x.dim() > 2 else 0
+        y = np.zeros((len(rows), weight.shape[0]), np.float32)
+        if len(rows):
+            b = None if bias is None else _host(bias, "bias")
+            plan.inner.forward(index, ctx.at, len(rows), _host(rows, "x"), _host(weight, "weight"), b, y)
+        return torch.from_numpy(y).to(x.dtype).reshape(*x.shape[:-1], weight.shape[0])
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, g):
+        x, weight = ctx.saved_tensors
+        g_rows, rows = g.reshape(-1, g.shape[-1]), x.reshape(-1, x.shape[-1])
+        g_host, count, plan = _host(g_rows, "the gradient"), len(rows), ctx.plan.inner
+        dx = dw = db = None
+        if ctx.needs_input_grad[0]:
+            out = np.zeros((count, x.shape[-1]), np.float32)
+            if count:
+                plan.grad_input(ctx.index, ctx.at, count, g_host, _host(weight, "weight"), out)
+            dx = torch.from_numpy(out).to(x.dtype).reshape(x.shape)
+        need_w, need_b = ctx.needs_input_grad[1:3]
+        if need_w or need_b:
+            w = np.zeros(tuple(weight.shape), np.float32) if need_w else None
+            b = np.zeros(weight.shape[0], np.float32) if need_b else None
+            if count:
+                plan.grad_weight(ctx.index, ctx.at, count, g_host, _host(rows, "x"), w, b)
+            dw = torch.from_numpy(w).to(weight.dtype) if need_w else None
+            db = torch.from_numpy(b).to(weight.dtype) if need_b else None
+        return dx, dw, db, None, None, None
+
+
+class Linear(torch.nn.Linear):
+    """`torch.nn.Linear` under a recipe: the operands of `y = x wᵀ`, `dx = g w` and `dw = gᵀ x` are rounded as it says.
+
+    `recipe` is a recipe's text, as `"mxfp8-mix"` or `"nv-nvfp4+last=1"`. `name` is the layer's place in a model, by
+    which rules choose and random bits are addressed: `"layers.3.q_proj"`, `"lm_head"`. A layer that computes several
+    outputs of one input names all, as `"layers.3.q_proj+k_proj+v_proj"`; its outputs are divided equally, or as
+    `widths` says. `steps` are those of the run, which rules such as `from80%` need.
+
+    Sums, seeds and streams are those of `exmy train`. Numbers are float32 inside; inputs of bfloat16 or float16 are
+    widened, and results rounded to that. `model.eval()` computes as an evaluation does.
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        bias: bool = True,
+        device=None,
+        dtype=None,
+        *,
+        recipe: str,
+        name: str = "layers.0.up_proj",
+        widths: Iterable[int] | None = None,
+        seed: int = 1,
+        steps: int | None = None,
+    ):
+        super().__init__(in_features, out_features, bias, device, dtype)
+        layer = _members(name, out_features, widths), in_features
+        self._exmy = _Plan(str(recipe), [layer], steps, _seed(seed)), 0, name
+
+    @torch.compiler.disable
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """The outputs, in the type of `x`."""
+        if x.dim() == 0 or x.shape[-1] != self.in_features:
+            raise ValueError(f"x has shape {tuple(x.shape)}, and its last axis should have {self.in_features} elements")
+        plan, index, _ = self._exmy
+        return _Products.apply(x, self.weight, self.bias, plan, index, self.training)
+
+    @property
+    def numbers(self) -> dict[str, dict[str, tuple[str, str]]]:
+        """The numbers of the operands of each product at this step, by the operators' places."""
+        plan, index, _ = self._exmy
+        found = {}
+        for place, _ in plan.layers[index][0]:
+            numbers = plan.inner.numbers(place, plan.step)
+            products = zip(numbers[::2], numbers[1::2])
+            found[place] = dict(zip(("forward", "grad_input", "grad_weight"), products))
+        return found
+
+    def extra_repr(self) -> str:
+        plan, _, name = self._exmy
+        return f"{super().extra_repr()}, recipe={plan.inner.recipe!r}, name={name!r}"
+
+
+def _members(name: str, outputs: int, widths) -> list[tuple[str, int]]:
+    """The operators of a layer, each with its outputs."""
+    first, *others = name.split("+")
+    block = first.rpartition(".")[0]
+    places = [first, *(f"{block}.{other}" for other in others)]
+    if widths is None:
+        if outputs % len(places):
+            raise ValueError(f"{name} divides {outputs} outputs by {len(places)}; widths says how, if not equally")
+        widths = [outputs // len(places)] * len(places)
+    widths = [int(width) for width in widths]
+    if len(widths) != len(places) or (len(places) > 1 and min(widths) < 1):
+        raise ValueError(f"{name} has {len(places)} operators and widths are {widths}")
+    return list(zip(places, widths))
+
+
+def _given(path: str, names: Mapping[str, str]) -> str | None:
+    """What the first pattern that matches makes of a module's path."""
+    for pattern, name in names.items():
+        found = re.fullmatch(re.escape(pattern).replace(r"\*", r"([^.]+)"), path)
+        if found:
+            parts = iter(found.groups())
+            return re.sub(r"\*", lambda _: next(parts, "*"), name)
+    return None
+
+
+def convert(
+    model: torch.nn.Module,
+    recipe: str,
+    *,
+    skip: Iterable[str] = (),
+    names: Mapping[str, str] | None = None,
+    seed: int = 1,
+    steps: int | None = None,
+) -> torch.nn.Module:
+    """Makes every `torch.nn.Linear` of a model a `Linear` of a recipe, in place, and returns the model.
+
+    Weights, hooks and the names of parameters stay, so an optimizer that has them goes on. `skip` are patterns of
+    paths that stay as they are: `skip=["lm_head", "*.gate"]`.
+
+    Rules of a recipe choose by places such as `layers.3.q_proj`. A path of Hugging Face's Llama says its place itself;
+    for others `names` does, `*` standing for one word: `names={"h.*.attn.qkv": "layers.*.q_proj+k_proj+v_proj",
+    "h.*.mlp.fc": "layers.*.up_proj"}`. A layer without a place gets one behind all others; where the recipe chooses
+    blocks or operators, that is refused. After each step call `set_step`.
+    """
+    skip, names = [skip] if isinstance(skip, str) else list(skip), dict(names or {})
+    paths = {path: module for path, module in model.named_modules() if type(module) is torch.nn.Linear}
+    for pattern in skip:
+        if not any(fnmatch.fnmatchcase(path, pattern) for path, _ in model.named_modules()):
+            raise ValueError(f"skip: no module is called {pattern}; there are {_some(path for path in paths)}")
+    kept = [path for path, _ in model.named_modules() if any(fnmatch.fnmatchcase(path, one) for one in skip)]
+    stays = lambda path: any(path == one or path.startswith(f"{one}.") for one in kept)
+    for path, module in model.named_modules():
+        if isinstance(module, torch.nn.MultiheadAttention) and not stays(path):
+            raise ValueError(
+                f"{path} is a torch.nn.MultiheadAttention, which multiplies without modules; skip=[{path!r}] leaves it"
+            )
+    paths = {path: module for path, module in paths.items() if not stays(path)}
+    if not paths:
+        raise ValueError("the model has no torch.nn.Linear that could be replaced")
+    places = {path: _given(path, names) or _exmy.place_of(path) for path in paths}
+    without = [path for path, place in places.items() if place is None]
+    blocks = [int(found[1]) for place in places.values() if (found := re.match(r"layers\.(\d+)\.", place or ""))]
+    for block, path in enumerate(without, start=1 + max(blocks, default=-1)):
+        places[path] = f"layers.{block}.up_proj"
+    layers = [(_members(places[path], one.out_features, None), one.in_features) for path, one in paths.items()]
+    plan = _Plan(str(recipe), layers, steps, _seed(seed))
+    if without and plan.inner.chooses:
+        raise ValueError(
+            f"recipe {recipe} chooses blocks or operators, and these paths say none: {_some(without)}; "
+            f"names={{{without[0]!r}: 'layers.0.up_proj'}} would, with * for a word of both"
+        )
+    if plan.inner.others:
+        warnings.warn(
+            f"recipe {recipe}: {_some(plan.inner.others)} are about tensors and operations between linear layers, "
+            f"which stay PyTorch's",
+            stacklevel=2,
+        )
+    for index, (path, module) in enumerate(paths.items()):
+        module.__class__ = Linear
+        module._exmy = plan, index, places[path]
+    return model
+
+
+def _some(names: Iterable[str]) -> str:
+    names = list(names)
+    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+
+
+def _plans(model: torch.nn.Module) -> list[_Plan]:
+    plans = {id(one._exmy[0]): one._exmy[0] for one in model.modules() if isinstance(one, Linear)}
+    if not plans:
+        raise ValueError("the model has no exmy.torch.Linear; exmy.torch.convert(model, recipe) makes them")
+    return list(plans.values())
+
+
+def set_step(model: torch.nn.Module, step: int, part: int = 0) -> None:
+    """Says which step comes next, from 0 on: rules begin by it, and random bits are addressed by it.
+
+    `part` counts batches whose gradients are added in one step, and passes of an evaluation. The same seed, step
+    and part give the same bits.
+    """
+    for plan in _plans(model):
+        plan.step, plan.part = _seed(step), _seed(part)
+
+
+def state(model: torch.nn.Module) -> list[dict]:
+    """The step, and what recipes remember from step to step (windows of magnitudes, hot channels), for a checkpoint."""
+    return [{"step": plan.step, "part": plan.part, "memory": plan.inner.memory} for plan in _plans(model)]
+
+
+def load_state(model: torch.nn.Module, state: list[dict]) -> None:
+    """Goes on from what `state` returned of a model that was converted alike."""
+    plans = _plans(model)
+    if len(state) != len(plans):
+        raise ValueError(f"the state is of {len(state)} recipes, and the model has {len(plans)}")
+    for plan, one in zip(plans, state):
+        plan.step, plan.part, plan.inner.memory = one["step"], one["part"], one["memory"]

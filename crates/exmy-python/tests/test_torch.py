@@ -1,0 +1,315 @@
+"""exmy in PyTorch. Layers are restated, bit for bit, by quantized operands and products in the order `fast`, with the
+streams that docs/recipes.md names; loosely by PyTorch's own arithmetic. Gradients are worked out by hand."""
+
+import copy
+import doctest
+import pickle
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import exmy
+import exmy.torch
+from exmy import _arrays
+
+RNG = np.random.default_rng(2)
+TOKENS, INPUTS, OUTPUTS = 96, 64, 32
+X = RNG.standard_normal((TOKENS, INPUTS)).astype(np.float32)
+G = RNG.standard_normal((TOKENS, OUTPUTS)).astype(np.float32)
+
+
+def run(layer, x=X, g=G):
+    x = torch.tensor(x, requires_grad=True)
+    y = layer(x)
+    y.backward(torch.tensor(g))
+    return [one.detach().numpy() for one in (y, x.grad, layer.weight.grad)]
+
+
+def product(a, b, recipes, streams=(None, None), seed=None):
+    """A B of operands that are rounded along the sum."""
+    parts = [(a, recipes[0], -1, streams[0]), (b, recipes[1], 0, streams[1])]
+    blocks = [
+        exmy.quantize(x, name, axis=axis, seed=seed, stream=stream or "unused") for x, name, axis, stream in parts
+    ]
+    return exmy.gemm(*blocks, sum="fast")
+
+
+def same(found, expected):
+    found, expected = (np.ascontiguousarray(x, dtype=np.float32) for x in (found, expected))
+    assert found.shape == expected.shape and np.array_equal(found.view(np.uint32), expected.view(np.uint32))
+
+
+def test_the_examples_of_the_docstrings():
+    found = doctest.testmod(exmy.torch)
+    assert found.attempted > 4 and found.failed == 0
+
+
+@pytest.mark.parametrize(
+    "recipe, gradient",
+    [("mxfp8-e4m3", None), ("mxfp4", None), ("nvfp4", None), ("mxfp8-mix", "mxfp8-e5m2"), ("e2m1/16:e8m0", None)],
+)
+def test_a_layer_multiplies_rounded_operands(recipe, gradient):
+    layer = exmy.torch.Linear(INPUTS, OUTPUTS, recipe=recipe)
+    w, b = layer.weight.detach().numpy(), layer.bias.detach().numpy()
+    y, dx, dw = run(layer)
+    name = "mxfp8-e4m3" if gradient else recipe
+    back = gradient or recipe
+    same(y, product(X, w.T, [name, name]) + b)
+    same(dx, product(G, w, [back, name]))
+    same(dw, product(G.T, X, [back, name]))
+    sums = np.zeros(OUTPUTS, np.float32)
+    for row in G:
+        sums += row
+    same(layer.bias.grad.numpy(), sums)
+    # And PyTorch's own product of the rounded operands, which is summed in another order.
+    theirs = torch.nn.functional.linear(
+        *(torch.from_numpy(exmy.fake_quantize(one, name)) for one in (X, w)), layer.bias.detach()
+    )
+    assert np.allclose(y, theirs.numpy(), rtol=1e-5, atol=1e-5)
+    plain = run(copy_of(layer))
+    assert not np.array_equal(y, plain[0]) and np.abs(y - plain[0]).max() < 1.0
+
+
+def copy_of(layer):
+    plain = torch.nn.Linear(layer.in_features, layer.out_features)
+    plain.load_state_dict(layer.state_dict())
+    return plain
+
+
+def test_without_rounding_the_order_is_that_of_f32():
+    layer = exmy.torch.Linear(INPUTS, OUTPUTS, bias=False, recipe="f32")
+    w = layer.weight.detach().numpy()
+    y, dx, dw = run(layer)
+    same(y, exmy.gemm(X, w.T, sum="blocked256"))
+    same(dx, exmy.gemm(G, w, sum="blocked256"))
+    same(dw, exmy.gemm(G.T, X, sum="blocked256"))
+
+
+def test_random_bits_are_addressed_by_the_step_and_the_place():
+    layer = exmy.torch.Linear(INPUTS, OUTPUTS, bias=False, recipe="mxfp4@sr8", name="layers.3.q_proj", seed=7)
+    w = layer.weight.detach().numpy()
+    for step, part in [(0, 0), (5, 0), (5, 2)]:
+        exmy.torch.set_step(layer, step, part)
+        first = ("quantize part", step, part) if part else ("quantize", step)
+        # Block 3 is 4, q_proj is operator 0; then the product and the operand: input, weight, gradient.
+        stream = lambda product, operand: (*first, 4, 0, product, operand)
+        layer.weight.grad = None
+        y, dx, dw = run(layer)
+        names = ["mxfp4@sr8"] * 2
+        same(y, restated(X, w, stream, 7))
+        same(dx, product(G, w, names, (stream(1, 2), stream(1, 1)), 7))
+        # The words of the gradient are those of its rows as they are, not of the transpose.
+        g = exmy.fake_quantize(G, names[0], axis=0, seed=7, stream=stream(2, 2))
+        x = exmy.fake_quantize(X, names[0], axis=0, seed=7, stream=stream(2, 0))
+        same(dw, exmy.gemm(g.T, x, sum="fast"))
+    again = run(layer)
+    same(again[0], y)
+    exmy.torch.set_step(layer, 6)
+    assert not np.array_equal(run(layer)[0], y)
+    layer.eval()
+    assert not np.array_equal(run(layer)[0], y)
+
+
+def restated(x, w, stream, seed):
+    x = exmy.fake_quantize(x, "mxfp4@sr8", seed=seed, stream=stream(0, 0))
+    w = exmy.fake_quantize(w, "mxfp4@sr8", seed=seed, stream=stream(0, 1))
+    return exmy.gemm(x, w.T, sum="fast")
+
+
+def test_a_layer_of_several_operators_rounds_each():
+    layer = exmy.torch.Linear(INPUTS, 96, bias=False, recipe="nvfp4", name="layers.0.q_proj+k_proj+v_proj")
+    w, g = layer.weight.detach().numpy(), RNG.standard_normal((TOKENS, 96)).astype(np.float32)
+    y, dx, dw = run(layer, g=g)
+    parts = [slice(i, i + 32) for i in (0, 32, 64)]
+    names = ["nvfp4", "nvfp4"]
+    same(y, np.hstack([product(X, w[part].T, names) for part in parts]))
+    same(dw, np.vstack([product(g[:, part].T, X, names) for part in parts]))
+    one, two, three = (product(g[:, part], w[part], names) for part in parts)
+    same(dx, one + two + three)
+    joint = exmy.torch.Linear(INPUTS, 96, bias=False, recipe="nvfp4")
+    joint.weight = layer.weight
+    assert not np.array_equal(joint(torch.from_numpy(X)).detach().numpy(), y)
+
+
+def test_narrow_inputs_are_widened_and_results_rounded():
+    layer = exmy.torch.Linear(INPUTS, OUTPUTS, recipe="mxfp4")
+    x = torch.from_numpy(X).bfloat16().reshape(2, 48, INPUTS)
+    y = layer(x)
+    assert y.dtype == torch.bfloat16 and y.shape == (2, 48, OUTPUTS)
+    same(y.detach().float().numpy(), layer(x.float()).bfloat16().float().detach().numpy())
+    y.sum().backward()
+    assert layer(x[:0]).shape == (0, 48, OUTPUTS)
+    with pytest.raises(TypeError, match="float64"):
+        layer(x.double())
+    with pytest.raises(ValueError, match="64 elements"):
+        layer(x[..., :3])
+
+
+def test_the_gradient_passes_straight_through():
+    x = torch.tensor(X, requires_grad=True)
+    y = exmy.torch.fake_quantize(x, "nvfp4", axis=0)
+    same(y.detach().numpy(), exmy.fake_quantize(X, "nvfp4", axis=0))
+    y.backward(torch.from_numpy(X))
+    same(x.grad.numpy(), X)
+    x.grad = None
+    exmy.torch.fake_quantize(x, "mxfp4", backward="mxfp8-e5m2").backward(torch.from_numpy(X))
+    same(x.grad.numpy(), exmy.fake_quantize(X, "mxfp8-e5m2"))
+    x.grad = None
+    how = {"seed": 3, "stream": ("quantize", 5)}
+    exmy.torch.fake_quantize(x, "mxfp4@sr8", backward="mxfp4@sr8", **how).backward(torch.from_numpy(X))
+    same(x.grad.numpy(), exmy.fake_quantize(X, "mxfp4@sr8", seed=3, stream=("quantize gradient", 5)))
+    half = exmy.torch.fake_quantize(torch.from_numpy(X).bfloat16(), "mxfp4")
+    assert half.dtype == torch.bfloat16
+    with pytest.raises(ValueError, match="rotates"):
+        exmy.torch.fake_quantize(x, "rht16>nvfp4")
+    with pytest.raises(ValueError, match="seed=1"):
+        exmy.torch.fake_quantize(x, "mxfp4", backward="mxfp4@sr8")
+
+
+class Block(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.qkv = torch.nn.Linear(INPUTS, 3 * INPUTS)
+        self.up_proj = torch.nn.Linear(INPUTS, INPUTS)
+
+    def forward(self, x):
+        return self.up_proj(self.qkv(x)[..., :INPUTS])
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = torch.nn.ModuleList([Block(), Block()])
+        self.lm_head = torch.nn.Linear(INPUTS, 8)
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return self.lm_head(x)
+
+
+NAMES = {"layers.*.qkv": "layers.*.q_proj+k_proj+v_proj"}
+
+
+def test_a_model_is_converted_in_place():
+    model, seen = Model(), []
+    before = {name: parameter for name, parameter in model.named_parameters()}
+    model.layers[0].qkv.register_forward_hook(lambda *_: seen.append(1))
+    found = exmy.torch.convert(model, "mxfp4+last1:up_proj=bf16", skip=["lm_head"], names=NAMES)
+    assert found is model and type(model.lm_head) is torch.nn.Linear
+    assert all(parameter is before[name] for name, parameter in model.named_parameters())
+    assert model.layers[0].up_proj.numbers == {
+        "layers.0.up_proj": dict.fromkeys(["forward", "grad_input", "grad_weight"], ("mxfp4", "mxfp4"))
+    }
+    assert model.layers[1].up_proj.numbers["layers.1.up_proj"]["forward"] == ("bf16", "bf16")
+    assert list(model.layers[1].qkv.numbers) == ["layers.1.q_proj", "layers.1.k_proj", "layers.1.v_proj"]
+    model(torch.from_numpy(X)).sum().backward()
+    assert seen == [1] and all(parameter.grad is not None for parameter in model.parameters())
+
+
+def test_a_copy_goes_on_with_the_same_bits():
+    # Scales of the last 4 steps' magnitudes, which the recipe remembers.
+    recipe = "e4m3/tensor:e8m0@rceil@window4"
+    model = exmy.torch.convert(Model(), recipe, names=NAMES)
+    for step in range(6):
+        exmy.torch.set_step(model, step)
+        model(torch.from_numpy(X) * 2.0**step)
+    fresh = exmy.torch.convert(Model(), recipe, names=NAMES)
+    fresh.load_state_dict(model.state_dict())
+    exmy.torch.set_step(fresh, 6)
+    others = [copy.deepcopy(model), pickle.loads(pickle.dumps(model)), fresh]
+    saved = exmy.torch.state(model)
+    assert "window" in saved[0]["memory"]
+    exmy.torch.set_step(model, 6)
+    expected = model(torch.from_numpy(X)).detach().numpy()
+    exmy.torch.set_step(others[0], 6)
+    exmy.torch.set_step(others[1], 6)
+    same(others[0](torch.from_numpy(X)).detach().numpy(), expected)
+    same(others[1](torch.from_numpy(X)).detach().numpy(), expected)
+    exmy.torch.load_state(fresh, saved)
+    exmy.torch.set_step(fresh, 6)
+    same(fresh(torch.from_numpy(X)).detach().numpy(), expected)
+    again = exmy.torch.convert(Model(), recipe, names=NAMES)
+    again.load_state_dict(model.state_dict())
+    exmy.torch.set_step(again, 6)
+    assert not np.array_equal(again(torch.from_numpy(X)).detach().numpy(), expected)
+
+
+@pytest.mark.parametrize(
+    "how, said",
+    [
+        ({"recipe": "mxfp5"}, "mxfp5"),
+        ({"recipe": "mxfp4+last1=bf16"}, "layers.0.qkv.*say none|qkv"),
+        ({"recipe": "mxfp4+from80%=bf16"}, "steps=10000"),
+        ({"recipe": "mxfp4", "skip": ["head"]}, "no module is called head"),
+        ({"recipe": "mxfp4", "skip": ["*"]}, "no torch.nn.Linear"),
+        ({"recipe": "mxfp4", "names": {"layers.*.qkv": "layers.0.q_proj"}}, "two layers are layers.0.q_proj"),
+        ({"recipe": "mxfp4", "names": {"layers.*.qkv": "layers.*.q_proj+up_proj"}}, "do not read one input"),
+        ({"recipe": "mxfp4", "names": {"lm_head": "layers.9.head"}}, "layers.9.head|head"),
+        ({"recipe": "mxfp4", "seed": -1}, "seed is -1"),
+    ],
+)
+def test_what_cannot_be_converted_is_said(how, said):
+    model = Model()
+    with pytest.raises(ValueError, match=said):
+        exmy.torch.convert(model, **how)
+    assert type(model.lm_head) is torch.nn.Linear
+
+
+def test_what_multiplies_elsewhere_is_said():
+    attention = torch.nn.Sequential(torch.nn.MultiheadAttention(64, 2), torch.nn.Linear(64, 64))
+    with pytest.raises(ValueError, match="MultiheadAttention"):
+        exmy.torch.convert(attention, "mxfp4")
+    exmy.torch.convert(attention, "mxfp4", skip=["0"])
+    with pytest.warns(UserWarning, match="norm"):
+        exmy.torch.convert(torch.nn.Sequential(torch.nn.Linear(32, 32)), "mxfp4+norm=bf16")
+    with pytest.raises(ValueError, match="convert"):
+        exmy.torch.set_step(torch.nn.Linear(2, 2), 1)
+
+
+@pytest.mark.parametrize("kind", ["float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "bfloat16"])
+def test_tensors_arrive_without_a_copy(kind):
+    x = torch.from_numpy(X).to(getattr(torch, kind))
+    codes = _arrays._array(x, "x")
+    assert codes.ctypes.data == x.data_ptr() and codes.dtype.itemsize == x.element_size()
+    same(exmy.Format(kind).decode(x), x.float().numpy())
+    same(exmy.gemm(x, x.T, sum="exact"), exmy.gemm(x.float(), x.float().T, sum="exact"))
+    with pytest.raises(TypeError, match="numpy.uint"):
+        exmy.Format("e2m1" if kind == "bfloat16" else "e3m4").decode(x)
+    if kind == "bfloat16":
+        same(exmy.fake_quantize(x, "mxfp4"), exmy.fake_quantize(x.float(), "mxfp4"))
+    else:
+        with pytest.raises(TypeError, match=kind):
+            exmy.fake_quantize(x, "mxfp4")
+    # And back: codes are such a tensor by a view.
+    back = torch.from_numpy(exmy.Format(kind).encode(x.float())).view(x.dtype)
+    assert torch.equal(back.view(torch.uint8), x.view(torch.uint8))
+
+
+def test_tensors_of_float32_are_read_where_they_lie():
+    x = torch.tensor(X, requires_grad=True)
+    assert _arrays._array(x, "x").ctypes.data == x.data_ptr() == exmy.torch._host(x, "x").ctypes.data
+    same(exmy.fake_quantize(x, "nvfp4"), exmy.fake_quantize(X, "nvfp4"))
+
+
+class Elsewhere:
+    """A tensor of a GPU, as DLPack shows it."""
+
+    device, dtype = "cuda:0", "torch.float32"
+
+    def __dlpack_device__(self):
+        return 2, 0
+
+    def __dlpack__(self, **_):
+        raise AssertionError("not asked for")
+
+
+def test_tensors_of_other_devices_are_refused():
+    for x in (Elsewhere(), torch.empty(4, 32, device="meta")):
+        with pytest.raises(TypeError, match=r"x\.cpu\(\)"):
+            exmy.fake_quantize(x, "mxfp4")
+    layer = exmy.torch.Linear(32, 32, recipe="mxfp4")
+    with pytest.raises(TypeError, match=r"x\.cpu\(\)"):
+        layer(torch.empty(4, 32, device="meta"))
