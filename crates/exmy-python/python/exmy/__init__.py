@@ -8,9 +8,24 @@
 Arrays are NumPy's, or whatever offers the buffer protocol or DLPack on the CPU: PyTorch's tensors do. Arrays of
 float32 that are contiguous are read where they lie. Those of float16 and bfloat16 are widened first, which is
 exact. Others are refused: to round twice is another result.
+
+`exmy.torch`, imported when it is asked for, has layers for PyTorch; `read_runs`, `read_metrics` and `read_probes` need
+pandas.
 """
 
 from ._arrays import Blocks, Format, Quantizer, fake_quantize, gemm, quantize, random_words
+from ._runs import read_metrics, read_probes, read_runs
 
-__all__ = ["Blocks", "Format", "Quantizer", "fake_quantize", "gemm", "quantize", "random_words"]
+__all__ = [
+    "Blocks",
+    "Format",
+    "Quantizer",
+    "fake_quantize",
+    "gemm",
+    "quantize",
+    "random_words",
+    "read_metrics",
+    "read_probes",
+    "read_runs",
+]
 __version__ = "0.1.0"

@@ -1,0 +1,102 @@
+"""Frames of runs, from files as docs/records.md describes them."""
+
+import json
+import math
+
+import pytest
+
+pytest.importorskip("pandas")
+
+import exmy
+
+HASH = "0123456789abcdef"
+RESULT = {"version": 3, "recipe": "mxfp4", "seed": 1, "lr": 0.001, "steps": 2, "val_loss": 4.75, "diverged_at": None}
+METRICS = [
+    {"step": 0, "tokens": 0, "val_loss": 5.5},
+    {"step": 1, "tokens": 512, "loss": 5.25, "lr": 0.001, "clipped": True, "events": [{"event": "at", "rule": 1}]},
+    {"step": 2, "tokens": 1024, "loss": 5.0, "val_loss": 4.75, "lr": 0.0005, "clipped": False},
+]
+PROBES = [
+    {"step": 0, "probe": "gamma", "value": 1.0, "parts": {"norm.mean": 1.0}},
+    {"step": 2, "probe": "gamma", "value": 0.5, "parts": {"norm.mean": 0.5, "norm.list": [1, 2]}},
+    {"step": 2, "probe": "norms", "parts": {"lm_head.weight": 8.0}},
+]
+
+
+def lines(objects):
+    return "".join(json.dumps(one) + "\n" for one in objects)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for seed in (1, 2):
+        run = tmp_path / f"mxfp4-s{seed}-{HASH}"
+        run.mkdir()
+        (run / "config.toml").write_text("version = 3\n")
+        (run / "metrics.jsonl").write_text(lines(METRICS) + '{"step": 3, "los')
+        (run / "probes.jsonl").write_text(lines(PROBES))
+    (tmp_path / f"mxfp4-s1-{HASH}" / "summary.json").write_text(json.dumps(RESULT))
+    names = [{"folder": f"mxfp4-s{seed}-{HASH}", "values": ["mxfp4", str(seed)]} for seed in (2, 1)]
+    (tmp_path / "manifest.json").write_text(json.dumps({"version": 1, "keys": ["recipe", "seed"], "runs": names}))
+    return tmp_path
+
+
+def test_runs_are_rows(folder):
+    runs = exmy.read_runs(folder)
+    assert list(runs.index) == [f"mxfp4-s2-{HASH}", f"mxfp4-s1-{HASH}"]
+    assert list(runs.complete) == [False, True] and math.isnan(runs.val_loss.iloc[0])
+    assert runs.val_loss.iloc[1] == 4.75 and runs.recipe.iloc[1] == "mxfp4"
+    (folder / "manifest.json").unlink()
+    assert sorted(exmy.read_runs(folder).index) == sorted(runs.index)
+    assert list(exmy.read_runs(runs.path.iloc[1]).index) == [f"mxfp4-s1-{HASH}"]
+
+
+def test_metrics_are_by_step(folder):
+    metrics = exmy.read_metrics(folder / "mxfp4-s1")
+    assert list(metrics.index) == [0, 1, 2] and metrics.loss[2] == 5.0 and math.isnan(metrics.loss[0])
+    assert metrics.events[1] == [{"event": "at", "rule": 1}]
+    assert list(exmy.read_metrics(folder / f"mxfp4-s1-{HASH}", every=2).index) == [0, 2]
+
+
+def test_probes_are_by_step(folder):
+    probes = exmy.read_probes(folder / "mxfp4-s1")
+    assert list(probes.columns) == ["gamma", "norms"] and probes.gamma[2] == 0.5
+    gamma = exmy.read_probes(folder / "mxfp4-s1", "gamma")
+    assert gamma["norm.mean"].to_dict() == {0: 1.0, 2: 0.5} and gamma["norm.list"][2] == [1, 2]
+    assert exmy.read_probes(folder / "mxfp4-s1", "norms")["lm_head.weight"].to_dict() == {2: 8.0}
+
+
+def test_what_is_missing_is_said(folder):
+    run = folder / f"mxfp4-s1-{HASH}"
+    with pytest.raises(FileNotFoundError, match="there are mxfp4-s1"):
+        exmy.read_metrics(folder / "mxfp5-s1")
+    with pytest.raises(FileNotFoundError, match="read_runs lists"):
+        exmy.read_metrics(folder)
+    with pytest.raises(ValueError, match="gamma, norms"):
+        exmy.read_probes(run, "kurtosis")
+    (run / "probes.jsonl").unlink()
+    with pytest.raises(FileNotFoundError, match="record.probes"):
+        exmy.read_probes(run)
+    with pytest.raises(FileNotFoundError, match="has no runs"):
+        exmy.read_runs(empty(folder))
+    twin = folder / "mxfp4-s1-fedcba9876543210"
+    twin.mkdir()
+    with pytest.raises(ValueError, match="several runs"):
+        exmy.read_metrics(folder / "mxfp4-s1")
+
+
+def empty(folder):
+    (folder / "empty").mkdir()
+    return folder / "empty"
+
+
+@pytest.mark.parametrize("line", ["[1]", "{", '{"loss": 1}', "[" * 100000])
+def test_broken_lines_are_named(folder, line):
+    run = folder / f"mxfp4-s1-{HASH}"
+    (run / "metrics.jsonl").write_text(lines(METRICS) + line + "\n")
+    with pytest.raises(ValueError, match="line 4"):
+        exmy.read_metrics(run)
+    (run / "summary.json").write_text(line)
+    if line[0] == "[" or line == "{":
+        with pytest.raises(ValueError, match="summary.json"):
+            exmy.read_runs(folder)
