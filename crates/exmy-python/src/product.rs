@@ -1,6 +1,7 @@
 //! Products of matrices in a stated order of summation, and the words that stochastic roundings take.
 
-use exmy::gemm::{Operand, Spec, gemm_into};
+use exmy::block::Axis;
+use exmy::gemm::{GemmError, Operand, Spec, Why, gemm_into};
 use exmy::quantizer::Cast;
 use exmy::random::{Philox, Stream};
 use exmy::slice::words_into;
@@ -60,6 +61,27 @@ impl<'py> Stored<'py> {
     }
 }
 
+/// The exception of a product that cannot be formed: where the library's message names its own functions,
+/// those of the package.
+fn in_words_of_python(error: &GemmError) -> PyErr {
+    let ((m, k), (_, n)) = (error.a, error.b);
+    match &error.why {
+        Why::Blocks { format, block, needed, .. } => {
+            let (name, axis) = if *needed == Axis::Cols { ("a", -1) } else { ("b", 0) };
+            value_error(format_args!(
+                "{name} is {format} in blocks of {} x {}, and the sum of ({m} x {k}) times ({k} x {n}) runs \
+                 along its axis {axis}: exmy.quantize({name}, .., axis={axis})",
+                block.0, block.1
+            ))
+        }
+        Why::Random => value_error("stochastic rounding needs a seed: seed=1"),
+        Why::Wide(format) => value_error(format_args!(
+            "results are float32, which has not all numbers of {format}: output is a format within it"
+        )),
+        _ => value_error(error),
+    }
+}
+
 /// C = A B in the order that `sum` names. Each operand is blocks or binary32 numbers of the shape that comes
 /// with it, transposed if so said. `out` is written and has the results of the output's format in binary32.
 #[pyfunction]
@@ -96,7 +118,7 @@ pub(crate) fn gemm<'py>(
     }
     let made =
         compute(py, || gemm_into(left, right, &spec, ViewMut::new(out.elements(), rows, cols)));
-    made.map(drop).map_err(value_error)
+    made.map(drop).map_err(|error| in_words_of_python(&error))
 }
 
 /// Writes the random words of the elements from `first` on.

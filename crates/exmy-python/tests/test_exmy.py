@@ -19,6 +19,9 @@ RNG = np.random.default_rng(1)
 X = (RNG.standard_normal((6, 4, 64)) * np.exp2(RNG.integers(-12, 9, (6, 4, 64)))).astype(np.float32)
 
 
+SQUARE = np.ones((64, 64), np.float32)
+
+
 def bits(x):
     return np.ascontiguousarray(x).view(np.uint32)
 
@@ -51,6 +54,25 @@ def test_codes_are_those_of_ml_dtypes(name, theirs):
     assert np.array_equal(bits(ours.decode(codes)), bits(expected.astype(np.float32)))
     # An array of theirs is read as its codes.
     assert np.array_equal(bits(ours.decode(expected)), bits(expected.astype(np.float32)))
+
+
+@pytest.mark.parametrize(
+    "name, rounding, least",
+    [
+        ("float8_e4m3fn", None, 0),
+        ("float8_e4m3fnuz", None, 0),
+        ("float8_e5m2fnuz", None, 0),
+        ("float8_e4m3b11fnuz", None, 0),
+        # A tie of theirs goes up, and below 2^-126, where float32 is subnormal, 1.1 * 2^-127 does, too.
+        ("float8_e8m0fnu", "rna", 2.0**-126),
+    ],
+)
+def test_without_saturation_all_codes_are_those_of_ml_dtypes(name, rounding, least):
+    x = np.concatenate([X.ravel(), np.exp2(RNG.uniform(-126, 127, 4096)), [0, -0.0, np.inf, -np.inf, np.nan, 3, 3e38]])
+    x = x[~(np.abs(x) < least) | (x == 0)].astype(np.float32)
+    with np.errstate(all="ignore"):
+        expected = x.astype(getattr(ml_dtypes, name)).view(np.uint8)
+    assert np.array_equal(exmy.Format(name).encode(x, rounding=rounding, overflow="sat-none"), expected)
 
 
 def test_a_format_says_what_it_is():
@@ -103,6 +125,17 @@ def test_blocks_are_made_of_their_parts(axis):
     assert np.array_equal(again.dequantize(), b.dequantize()) and np.array_equal(again.codes, b.codes)
     with pytest.raises(ValueError):
         exmy.Blocks.from_parts(b.format, b.shape, b.packed[1:], b.scales, b.tensor_scale, axis=axis)
+
+
+def test_what_decodes_to_nothing_is_not_stored():
+    x = np.ones((2, 32), np.float32)
+    x[0, 0] = np.nan
+    b = exmy.quantize(x, "nvfp4")
+    assert np.isnan(b.tensor_scale) and np.isnan(b.dequantize()[0]).all()
+    with pytest.raises(ValueError, match="finite"):
+        exmy.Blocks.from_parts(b.format, b.shape, b.packed, b.scales, b.tensor_scale)
+    with pytest.raises(ValueError, match="nothing of use"):
+        pickle.dumps(b)
 
 
 def test_what_is_not_float32_is_widened_or_refused():
@@ -238,6 +271,10 @@ def test_products_are_summed_in_the_order_that_is_named():
         (lambda: exmy.gemm(X, X), "3 axes"),
         (lambda: exmy.Format("e4m3").encode(X, rounding="up"), "up"),
         (lambda: exmy.Format("f64").values, "decode"),
+        (lambda: exmy.gemm(exmy.quantize(SQUARE, "mxfp4", axis=0), SQUARE), r"a is .* exmy.quantize\(a, .., axis=-1\)"),
+        (lambda: exmy.gemm(SQUARE, exmy.quantize(SQUARE, "mxfp4")), r"b is .* exmy.quantize\(b, .., axis=0\)"),
+        (lambda: exmy.gemm(SQUARE, SQUARE, output="bf16", rounding="sr8"), "seed=1"),
+        (lambda: exmy.gemm(SQUARE, SQUARE, output="f64"), "float32"),
     ],
 )
 def test_mistakes_are_exceptions_that_say_so(wrong, said):

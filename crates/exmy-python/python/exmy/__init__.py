@@ -28,4 +28,14 @@ __all__ = [
     "read_probes",
     "read_runs",
 ]
+
+
+def __getattr__(name: str):
+    if name == "torch":
+        import importlib
+
+        return importlib.import_module("exmy.torch")
+    raise AttributeError(f"module 'exmy' has no attribute {name!r}")
+
+
 __version__ = "0.1.0"

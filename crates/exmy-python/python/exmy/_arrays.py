@@ -155,7 +155,7 @@ class Format(_exmy.Format):
 
         `x` has elements of float16, bfloat16, float32 or float64, or is a list of numbers. `rounding` is to nearest
         even unless it is a mode such as "rtz" or "sr8", which needs a `seed`; `overflow` is a policy such as
-        "sat-finite".
+        "sat-finite". Unless it is "sat-none", formats without infinities saturate, where types of ml_dtypes have NaN.
         """
         x = _array(x, "x")
         if x.dtype.kind in "iu" and x.dtype.itemsize <= 8 and np.all(np.abs(x.astype(np.float64)) < 2.0**53):
@@ -213,7 +213,11 @@ class Blocks:
 
     @classmethod
     def from_parts(cls, format, shape, packed, scales, tensor_scale=None, *, axis=-1) -> Blocks:
-        """A matrix of its parts, as `packed`, `scales` and `tensor_scale` give them. Blocks lie along `axis`."""
+        """A matrix of its parts, as `packed`, `scales` and `tensor_scale` give them. Blocks lie along `axis`.
+
+        A tensor scale that is NaN or infinite is refused, also where `quantize` found it in an array with a NaN: no
+        number could be read back.
+        """
         if axis not in (-2, -1, 0, 1):
             raise ValueError(f"axis is {axis}, and a matrix has 2 axes: -2 to 1")
         rows, cols = shape
@@ -229,6 +233,8 @@ class Blocks:
 
     def __reduce__(self):
         inner = self._inner
+        if inner.tensor_scale is not None and not math.isfinite(inner.tensor_scale):
+            raise ValueError(f"{self!r} has the tensor scale {inner.tensor_scale}, and decodes to nothing of use")
         parts = inner.name, inner.shape, inner.along_cols, inner.packed, inner.packed_scales, inner.tensor_scale
         return _again, (parts, self.shape, self._moved)
 
