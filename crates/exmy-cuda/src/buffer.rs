@@ -37,6 +37,9 @@ fn bytes_mut<T: Element>(x: &mut [T]) -> &mut [u8] {
     unsafe { std::slice::from_raw_parts_mut(x.as_mut_ptr().cast(), std::mem::size_of_val(x)) }
 }
 
+/// Where the memory of others must begin: at a multiple of so many bytes, as what the driver hands out does.
+pub const ALIGNMENT: u64 = 256;
+
 /// A vector in the memory of a device; freed when dropped, after what was asked of its stream.
 ///
 /// ```no_run
@@ -51,6 +54,8 @@ pub struct Buffer<T: Element> {
     device: Device,
     address: u64,
     len: usize,
+    /// Whether the memory is another's.
+    borrowed: bool,
     holds: PhantomData<T>,
 }
 
@@ -66,7 +71,26 @@ impl<T: Element> Buffer<T> {
             });
         };
         let address = if size == 0 { 0 } else { device.backend().alloc(size)? };
-        Ok(Self { device: device.clone(), address, len, holds: PhantomData })
+        Ok(Self { device: device.clone(), address, len, borrowed: false, holds: PhantomData })
+    }
+
+    /// Memory of another library, which is not freed here. What is asked of the device's stream knows nothing
+    /// of other streams: wait for those before, and for this one ([`Device::synchronize`]) after.
+    ///
+    /// # Errors
+    /// If the address is no multiple of [`ALIGNMENT`].
+    ///
+    /// # Safety
+    /// At `address` the device has as many numbers in memory of its primary context. Until the stream has
+    /// done what was asked of it with this buffer, they stay there; nobody else writes to them, nor reads
+    /// them where this buffer is written.
+    pub unsafe fn borrowed(device: &Device, address: u64, len: usize) -> Result<Self> {
+        if len > 0 && (address == 0 || !address.is_multiple_of(ALIGNMENT)) {
+            let why = format!("it begins at {address:#x}, which is no multiple of {ALIGNMENT}");
+            return Err(Error::unfit("memory of another library", why));
+        }
+        let address = if len == 0 { 0 } else { address };
+        Ok(Self { device: device.clone(), address, len, borrowed: true, holds: PhantomData })
     }
 
     /// How many numbers it holds.
@@ -85,7 +109,7 @@ impl<T: Element> Buffer<T> {
     }
 
     /// Where it begins in the device's memory.
-    pub(crate) fn address(&self) -> u64 {
+    pub fn address(&self) -> u64 {
         self.address
     }
 
@@ -187,7 +211,7 @@ impl<T: Element> Buffer<T> {
 
 impl<T: Element> Drop for Buffer<T> {
     fn drop(&mut self) {
-        if self.address != 0 {
+        if self.address != 0 && !self.borrowed {
             self.device.backend().free(self.address, self.size());
         }
     }

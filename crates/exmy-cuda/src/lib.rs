@@ -38,7 +38,7 @@ mod view;
 pub use backend::emulated::Emulation;
 pub use backend::{Grid, Properties};
 pub use blocks::{BlockTensor, Image, factored_image_into, image_into, quantize};
-pub use buffer::{Buffer, Element};
+pub use buffer::{ALIGNMENT, Buffer, Element};
 pub use convert::{Code, Converter, decode_into, words_into};
 pub use device::Device;
 pub use error::{Error, Result};

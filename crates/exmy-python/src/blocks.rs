@@ -8,6 +8,7 @@ use pyo3::types::PyBytes;
 
 use crate::array::{Input, Output};
 use crate::format::{Address, Format, random};
+use crate::gpu::Gpu;
 use crate::{compute, value_error};
 
 /// What rounds a matrix: a format or a block format with modes and rules, as `Quantizer("nvfp4@sr8")`.
@@ -77,6 +78,24 @@ impl Quantizer {
             self.0.image_into(view, axis, random, ViewMut::new(out.elements(), rows, cols))
         });
         Ok(())
+    }
+
+    /// The same of a tensor on a GPU of this number; `x` and `out` are addresses in its memory.
+    fn _fake_quantize_on(
+        &self,
+        py: Python<'_>,
+        device: usize,
+        x: &Bound<'_, PyAny>,
+        shape: (usize, usize),
+        along_cols: bool,
+        seed: Option<u64>,
+        stream: Address,
+        out: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let random = random(self.0.is_stochastic(), seed, stream, &self.0)?;
+        let axis = axis(along_cols);
+        self.0.check_size(shape.0, shape.1, axis).map_err(value_error)?;
+        Gpu::of(device)?.fake_quantize(py, &self.0, (axis, random), shape, [x, out])
     }
 
     /// The codes and scales of a matrix.

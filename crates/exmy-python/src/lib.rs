@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 mod array;
 mod blocks;
 mod format;
+mod gpu;
 mod layers;
 mod product;
 
@@ -25,6 +26,11 @@ mod _exmy {
     use crate::layers::{Plan, place_of};
     #[pymodule_export]
     use crate::product::{gemm, random_words};
+
+    /// The feature is there.
+    #[cfg(feature = "emulated")]
+    #[pymodule_export]
+    const _EMULATED: bool = true;
 }
 
 /// Whether this process was forked from one that may have had threads, which it has not.

@@ -290,7 +290,7 @@ def test_tensors_arrive_without_a_copy(kind):
 
 def test_tensors_of_float32_are_read_where_they_lie():
     x = torch.tensor(X, requires_grad=True)
-    assert _arrays._array(x, "x").ctypes.data == x.data_ptr() == exmy.torch._host(x, "x").ctypes.data
+    assert _arrays._array(x, "x").ctypes.data == x.data_ptr() == exmy.torch._plain(x, "x").data_ptr()
     same(exmy.fake_quantize(x, "nvfp4"), exmy.fake_quantize(X, "nvfp4"))
 
 
@@ -313,3 +313,61 @@ def test_tensors_of_other_devices_are_refused():
     layer = exmy.torch.Linear(32, 32, recipe="mxfp4")
     with pytest.raises(TypeError, match=r"x\.cpu\(\)"):
         layer(torch.empty(4, 32, device="meta"))
+
+
+def on_a_gpu(where, monkeypatch):
+    """A function that brings tensors to a GPU: a real one, or this processor, which then is the GPU 99."""
+    if where == "cuda":
+        if not torch.cuda.is_available():
+            pytest.skip("no GPU")
+        return lambda x: x.to("cuda")
+    if not hasattr(exmy._exmy, "_EMULATED"):
+        pytest.skip("built without the feature emulated")
+
+    def aligned(x):
+        place = torch.empty(x.numel() + 64)
+        first = -place.data_ptr() % 256 // 4
+        return place[first : first + x.numel()].view(x.shape).copy_(x)
+
+    monkeypatch.setattr(exmy.torch, "_gpu", lambda x, name: 99)
+    monkeypatch.setattr(exmy.torch, "_aligned", aligned)
+    monkeypatch.setattr(exmy.torch, "_empty", lambda shape, like: aligned(torch.full(tuple(shape), 7.0)))
+    return lambda x: x
+
+
+@pytest.mark.parametrize("where", ["emulated", "cuda"])
+@pytest.mark.parametrize("recipe", ["f32", "mxfp8-mix", "nvfp4@sr8", "e4m3/tensor:e8m0@rceil@window4", "nv-nvfp4"])
+def test_a_gpu_has_the_bits_of_the_cpu(where, recipe, monkeypatch):
+    made = []
+    for device in ("cpu", "gpu"):
+        with monkeypatch.context() as patch:
+            to = on_a_gpu(where, patch) if device == "gpu" else lambda x: x
+            torch.manual_seed(1)
+            layer = exmy.torch.Linear(INPUTS, OUTPUTS, recipe=recipe)
+            layer.weight.data, layer.bias.data = to(layer.weight.data), to(layer.bias.data)
+            for step in range(2):
+                exmy.torch.set_step(layer, step)
+                layer.zero_grad()
+                x = to(torch.tensor(X * 2**step)).requires_grad_()
+                y = layer(x)
+                y.backward(to(torch.tensor(G)))
+                made.append([one.detach().cpu().numpy() for one in (y, x.grad, layer.weight.grad, layer.bias.grad)])
+            made[-1].append(exmy.torch.state(layer)[0]["memory"])
+    assert made[1].pop() == made[3].pop()
+    for here, there in zip(made[0] + made[1], made[2] + made[3]):
+        same(there, here)
+
+
+@pytest.mark.parametrize("where", ["emulated", "cuda"])
+def test_a_gpu_rounds_with_the_bits_of_the_cpu(where, monkeypatch):
+    x = torch.from_numpy(RNG.standard_normal((6, 32, 64)).astype(np.float32))
+    cases = [(x, name, axis) for name in ("nvfp4", "mxfp4@sr8", "e4m3") for axis in (0, 1, -1)]
+    cases += [(x[0], "nvfp4", axis) for axis in (0, 1)] + [(x[:, 1], "mxfp4", -1), (x.bfloat16(), "mxfp8-e4m3", -1)]
+    work = lambda to: [exmy.torch.fake_quantize(to(x), name, axis, seed=3).cpu().float() for x, name, axis in cases]
+    expected = work(lambda x: x)
+    with monkeypatch.context() as patch:
+        found = work(on_a_gpu(where, patch))
+        with pytest.raises(ValueError, match="axis is 3"):
+            exmy.torch.fake_quantize(x, "mxfp4", 3)
+    for one, other in zip(found, expected):
+        same(one.numpy(), other.numpy())

@@ -13,6 +13,12 @@ pub struct Memory {
     pub(super) buffer: Option<Buffer<f32>>,
 }
 
+impl From<Buffer<f32>> for Memory {
+    fn from(buffer: Buffer<f32>) -> Self {
+        Self { buffer: Some(buffer) }
+    }
+}
+
 /// A number on the device; `None` if it could not be formed.
 #[derive(Debug)]
 pub struct Scalar(pub(super) Option<Buffer<f64>>);

@@ -4,7 +4,7 @@
 
 use exmy_cuda::launch::Launch;
 use exmy_cuda::module::BASIC;
-use exmy_cuda::{Device, Emulation, Error, Grid};
+use exmy_cuda::{Buffer, Device, Emulation, Error, Grid};
 
 use super::device;
 
@@ -72,6 +72,24 @@ fn streams_of_a_device_share_its_memory() {
     let strange = Device::emulated(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let mut far = strange.zeros::<f32>(2).unwrap();
     assert_eq!(far.copy_from(&a), Err(Error::OtherDevice { what: "a copy on the device" }));
+}
+
+/// Memory of others is read and written where it lies, and stays theirs.
+#[test]
+fn memory_of_others_is_borrowed() {
+    let Some(device) = device() else { return };
+    let theirs = device.upload(&[1.0_f32, 2.0, 3.0]).unwrap();
+    // SAFETY: the numbers of a buffer that lives longer, and that nobody else uses meanwhile.
+    let mut ours = unsafe { Buffer::<f32>::borrowed(&device, theirs.address(), 3).unwrap() };
+    assert_eq!(ours.to_vec().unwrap(), [1.0, 2.0, 3.0]);
+    ours.write(&[4.0, 5.0, 6.0]).unwrap();
+    drop(ours);
+    assert_eq!(theirs.to_vec().unwrap(), [4.0, 5.0, 6.0]);
+    // SAFETY: refused.
+    let beside = unsafe { Buffer::<f32>::borrowed(&device, theirs.address() + 4, 2) };
+    assert!(beside.unwrap_err().to_string().contains("multiple of 256"));
+    // SAFETY: there are no numbers.
+    assert!(unsafe { Buffer::<f32>::borrowed(&device, 4, 0) }.unwrap().is_empty());
 }
 
 #[test]

@@ -51,7 +51,9 @@ class _Codes(np.ndarray):
 def _tensor(x, name: str) -> np.ndarray:
     if getattr(getattr(x, "device", None), "type", "cpu") == "meta" or x.__dlpack_device__()[0] not in _HOST:
         where = getattr(x, "device", "another device")
-        raise TypeError(f"{name} is on {where}, and exmy for Python computes on the CPU: {name}.cpu()")
+        raise TypeError(
+            f"{name} is on {where}, and arrays are on the CPU: {name}.cpu(); exmy.torch computes on NVIDIA GPUs"
+        )
     x = x.detach() if hasattr(x, "detach") else x
     library, _, kind = str(getattr(x, "dtype", "")).partition(".")
     if library != "torch" or not kind.startswith(("bfloat16", "float8")):

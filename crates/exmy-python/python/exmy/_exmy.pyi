@@ -76,6 +76,7 @@ class Plan:
     def numbers(self, site: str, step: int) -> list[str]: ...
     def forward(
         self,
+        device: int | None,
         layer: int,
         at: tuple[tuple[int, int, bool], int],
         rows: int,
@@ -85,10 +86,18 @@ class Plan:
         y: Any,
     ) -> None: ...
     def grad_input(
-        self, layer: int, at: tuple[tuple[int, int, bool], int], rows: int, g: Any, w: Any, dx: Any
+        self,
+        device: int | None,
+        layer: int,
+        at: tuple[tuple[int, int, bool], int],
+        rows: int,
+        g: Any,
+        w: Any,
+        dx: Any,
     ) -> None: ...
     def grad_weight(
         self,
+        device: int | None,
         layer: int,
         at: tuple[tuple[int, int, bool], int],
         rows: int,

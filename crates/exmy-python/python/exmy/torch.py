@@ -9,8 +9,8 @@
     >>> exmy.torch.convert(model, "mxfp8-mix")[0]
     Linear(in_features=64, out_features=32, bias=True, recipe='mxfp8-mix', name='layers.0.up_proj')
 
-Tensors are on the CPU. Numbers have the bits of exmy's own training: the same seed and step give the same bits,
-whatever the threads.
+Tensors are on the CPU or on an NVIDIA GPU, where they stay. Numbers have the bits of exmy's own training: the same
+seed and step give the same bits, whatever the threads or the device.
 """
 
 from __future__ import annotations
@@ -32,21 +32,61 @@ __all__ = ["Linear", "convert", "fake_quantize", "load_state", "set_step", "stat
 _KINDS = (torch.float32, torch.bfloat16, torch.float16)
 
 
-def _host(x: torch.Tensor, name: str) -> np.ndarray:
-    """The memory of a tensor, contiguous and of float32, copied only where it is not."""
-    if x.device.type != "cpu":
-        raise TypeError(f"{name} is on {x.device}, and exmy for Python computes on the CPU: {name}.cpu()")
+def _gpu(x: torch.Tensor, name: str) -> int | None:
+    """The number of the GPU that a tensor is on; None on the CPU."""
+    if x.device.type == "cpu":
+        return None
+    if x.device.type == "cuda":
+        return x.device.index
+    raise TypeError(f"{name} is on {x.device}, and exmy computes on the CPU and on NVIDIA GPUs: {name}.cpu()")
+
+
+def _empty(shape, like: torch.Tensor) -> torch.Tensor:
+    return torch.empty(tuple(shape), dtype=torch.float32, device=like.device)
+
+
+def _aligned(x: torch.Tensor) -> torch.Tensor:
+    """A tensor of a GPU that begins where kernels read it fastest, copied if it is a part of another."""
+    return x.clone() if x.data_ptr() % 256 else x
+
+
+def _plain(x: torch.Tensor, name: str) -> torch.Tensor:
+    """A tensor contiguous and of float32, copied only where it is not."""
+    gpu = _gpu(x, name)
     if x.dtype not in _KINDS:
         raise TypeError(f"{name} has elements of {x.dtype}; float32, bfloat16 or float16 is needed: {name}.float()")
-    return x.detach().float().contiguous().numpy()
+    x = x.detach().float().contiguous()
+    return x if gpu is None else _aligned(x)
+
+
+def _call(function, gpu: int | None, *arguments) -> None:
+    """Calls a function of `_exmy` that takes arrays, or addresses on a GPU, in place of tensors."""
+    if gpu is not None and torch.cuda.is_available():
+        torch.cuda.current_stream(gpu).synchronize()
+    memory = lambda x: x.numpy() if gpu is None else x.data_ptr()
+    function(*(memory(one) if isinstance(one, torch.Tensor) else one for one in arguments))
+
+
+def _rounded(x: torch.Tensor, name: str, quantizer, axis: int, seed, stream) -> torch.Tensor:
+    gpu = _gpu(x, name)
+    if gpu is None or x.numel() == 0:
+        found = quantizer.fake_quantize(_plain(x.cpu(), name).numpy(), axis=axis, seed=seed, stream=stream)
+        return torch.from_numpy(np.ascontiguousarray(found)).to(x.device, x.dtype)
+    if x.dim() == 0 or not -x.dim() <= axis < x.dim():
+        raise ValueError(f"axis is {axis}, and {name} has {x.dim()} axes")
+    down = x.dim() == 2 and axis % 2 == 0
+    rows = _plain(x if down else x.movedim(axis, -1), name)
+    out = _empty(rows.shape, rows)
+    shape = rows.numel() // rows.shape[-1], rows.shape[-1]
+    _call(quantizer._fake_quantize_on, gpu, gpu, rows, shape, not down, seed, stream, out)
+    return (out if down else out.movedim(-1, axis)).to(x.dtype)
 
 
 class _FakeQuantize(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, quantizer, axis, seed, stream, backward):
         ctx.how = backward, axis, seed, stream
-        y = quantizer.fake_quantize(_host(x, "x"), axis=axis, seed=seed, stream=stream)
-        return torch.from_numpy(np.ascontiguousarray(y)).to(x.dtype)
+        return _rounded(x, "x", quantizer, axis, seed, stream)
 
     @staticmethod
     @once_differentiable
@@ -54,9 +94,7 @@ class _FakeQuantize(torch.autograd.Function):
         quantizer, axis, seed, stream = ctx.how
         if quantizer is not None:
             label, *rest = (stream,) if isinstance(stream, str) else stream
-            stream = (f"{label} gradient", *rest)
-            y = quantizer.fake_quantize(_host(g, "the gradient"), axis=axis, seed=seed, stream=stream)
-            g = torch.from_numpy(np.ascontiguousarray(y)).to(g.dtype)
+            g = _rounded(g, "the gradient", quantizer, axis, seed, (f"{label} gradient", *rest))
         return g, None, None, None, None, None
 
 
@@ -103,37 +141,37 @@ class _Products(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, weight, bias, plan, index, trains):
         rows = x.reshape(-1, x.shape[-1])
+        count, gpu = len(rows), _gpu(x, "x")
+        for one, name in ((weight, "weight"), (bias, "bias")):
+            if one is not None and _gpu(one, name) != gpu:
+                raise TypeError(f"{name} is on {one.device} and x on {x.device}; a layer and its input are on one device")
         ctx.save_for_backward(x, weight)
-        ctx.plan, ctx.index, ctx.has_bias = plan, index, bias is not None
         # Tokens of a sequence, which exponents bumped by position ask for.
         ctx.at = (plan.step, plan.part, trains), x.shape[-2] if x.dim() > 2 else 0
-        y = np.zeros((len(rows), weight.shape[0]), np.float32)
-        if len(rows):
-            b = None if bias is None else _host(bias, "bias")
-            plan.inner.forward(index, ctx.at, len(rows), _host(rows, "x"), _host(weight, "weight"), b, y)
-        return torch.from_numpy(y).to(x.dtype).reshape(*x.shape[:-1], weight.shape[0])
+        ctx.plan, ctx.index = plan, index
+        y = _empty((count, weight.shape[0]), x)
+        if count:
+            b = None if bias is None else _plain(bias, "bias")
+            operands = _plain(rows, "x"), _plain(weight, "weight"), b
+            _call(plan.inner.forward, gpu, gpu, index, ctx.at, count, *operands, y)
+        return y.to(x.dtype).reshape(*x.shape[:-1], weight.shape[0])
 
     @staticmethod
     @once_differentiable
     def backward(ctx, g):
         x, weight = ctx.saved_tensors
-        g_rows, rows = g.reshape(-1, g.shape[-1]), x.reshape(-1, x.shape[-1])
-        g_host, count, plan = _host(g_rows, "the gradient"), len(rows), ctx.plan.inner
-        dx = dw = db = None
-        if ctx.needs_input_grad[0]:
-            out = np.zeros((count, x.shape[-1]), np.float32)
-            if count:
-                plan.grad_input(ctx.index, ctx.at, count, g_host, _host(weight, "weight"), out)
-            dx = torch.from_numpy(out).to(x.dtype).reshape(x.shape)
-        need_w, need_b = ctx.needs_input_grad[1:3]
-        if need_w or need_b:
-            w = np.zeros(tuple(weight.shape), np.float32) if need_w else None
-            b = np.zeros(weight.shape[0], np.float32) if need_b else None
-            if count:
-                plan.grad_weight(ctx.index, ctx.at, count, g_host, _host(rows, "x"), w, b)
-            dw = torch.from_numpy(w).to(weight.dtype) if need_w else None
-            db = torch.from_numpy(b).to(weight.dtype) if need_b else None
-        return dx, dw, db, None, None, None
+        rows, need = x.reshape(-1, x.shape[-1]), ctx.needs_input_grad
+        count, gpu, plan = len(rows), _gpu(x, "x"), ctx.plan.inner
+        g = _plain(g.reshape(count, weight.shape[0]), "the gradient")
+        dx = _empty(rows.shape, x) if need[0] else None
+        if count and need[0]:
+            _call(plan.grad_input, gpu, gpu, ctx.index, ctx.at, count, g, _plain(weight, "weight"), dx)
+        dw = _empty(weight.shape, x).zero_() if need[1] else None
+        db = _empty(weight.shape[:1], x).zero_() if need[2] else None
+        if count and (need[1] or need[2]):
+            _call(plan.grad_weight, gpu, gpu, ctx.index, ctx.at, count, g, _plain(rows, "x"), dw, db)
+        dx = None if dx is None else dx.to(x.dtype).reshape(x.shape)
+        return dx, *(None if one is None else one.to(weight.dtype) for one in (dw, db)), None, None, None
 
 
 class Linear(torch.nn.Linear):
