@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""exmy beside microxcaling and torchao from Python, on the CPU: fake quantization of 2^24 numbers, and a step of a
-small GPT-2 whose linear layers round.
+"""exmy beside microxcaling and torchao from Python, on the CPU or a GPU: fake quantization of 2^24 numbers, and a step
+of a small GPT-2 whose linear layers round.
 
     pip install torch torchao ./crates/exmy-python
     git clone https://github.com/microsoft/microxcaling
@@ -23,13 +23,15 @@ import exmy
 import exmy.torch
 
 
-def turns(rounds, **candidates):
+def turns(rounds, device, **candidates):
     """Seconds of each candidate in each round, and what it made."""
     times, made = {name: [] for name in candidates}, {}
     for turn in range(rounds + 1):
         for name, work in candidates.items():
             start = time.perf_counter()
             found = work()
+            if device == "cuda":
+                torch.cuda.synchronize()
             if turn:
                 times[name].append(time.perf_counter() - start)
             else:
@@ -45,14 +47,13 @@ def table(title, times, note=lambda name: ""):
         print(f"  {name:14} {median:9.4f} s  least {min(seconds):9.4f} s  {median / base:7.2f} x  {note(name)}")
 
 
-def quantization(rounds, mx, ao):
-    x = torch.randn(4096, 4096, generator=torch.Generator().manual_seed(1))
-    out = torch.empty_like(x).numpy()
-    for name, theirs in [("mxfp8-e4m3", "fp8_e4m3"), ("mxfp4", "fp4_e2m1"), ("nvfp4", None)]:
-        all = {
-            "exmy": lambda: exmy.torch.fake_quantize(x, name),
-            "exmy, out": lambda: exmy.fake_quantize(x, name, out=out),
-        }
+def quantization(rounds, device, mx, ao):
+    x = torch.randn(4096, 4096, generator=torch.Generator().manual_seed(1)).to(device)
+    out = torch.empty(4096, 4096).numpy()
+    for name, theirs in [("mxfp8-e4m3", "fp8_e4m3"), ("mxfp4", "fp4_e2m1"), ("nvfp4@torchao-0.18", None)]:
+        all = {"exmy": lambda: exmy.torch.fake_quantize(x, name)}
+        if device == "cpu":
+            all["exmy, out"] = lambda: exmy.fake_quantize(x, name, out=out)
         if mx and theirs:
             how = {"scale_bits": 8, "elem_format": theirs, "axes": [-1], "block_size": 32, "round": "even"}
             all["microxcaling"] = lambda: mx.mx_ops._quantize_mx(x, **how)
@@ -64,9 +65,9 @@ def quantization(rounds, mx, ao):
             all["torchao"] = lambda: ao.nvfp4_tensor.NVFP4Tensor.to_nvfp4(
                 x, per_tensor_scale=scale(x.abs().max())
             ).dequantize()
-        times, made = turns(rounds, **all)
+        times, made = turns(rounds, device, **all)
         ours = made["exmy"]
-        same = {one: (torch.as_tensor(y) == ours).float().mean().item() for one, y in made.items()}
+        same = {one: (torch.as_tensor(y, device=device) == ours).float().mean().item() for one, y in made.items()}
         table(f"fake quantization of 2^24 float32 to {name}", times, lambda one: f"equal {same[one]:.6f}")
 
 
@@ -98,7 +99,7 @@ class Gpt2(torch.nn.Module):
         self.ln_f = torch.nn.LayerNorm(width)
 
     def forward(self, tokens):
-        x = self.wte(tokens) + self.wpe(torch.arange(tokens.shape[1]))
+        x = self.wte(tokens) + self.wpe(torch.arange(tokens.shape[1], device=tokens.device))
         for block in self.h:
             x = block(x)
         return torch.nn.functional.linear(self.ln_f(x), self.wte.weight)
@@ -112,12 +113,13 @@ NAMES = {
 }
 
 
-def model(depth, change):
+def model(depth, device, change):
     torch.manual_seed(1)
     model = Gpt2(depth)
     change(model)
+    model.to(device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
-    tokens = torch.randint(50257, (2, 257), generator=torch.Generator().manual_seed(2))
+    tokens = torch.randint(50257, (2, 257), generator=torch.Generator().manual_seed(2)).to(device)
 
     def step():
         loss = torch.nn.functional.cross_entropy(model(tokens[:, :-1]).flatten(0, 1), tokens[:, 1:].flatten())
@@ -129,7 +131,7 @@ def model(depth, change):
     return step
 
 
-def training(rounds, mx, depth):
+def training(rounds, device, mx, depth):
     def theirs(model):
         specs = {"scale_bits": 8, "w_elem_format": "fp8_e4m3", "a_elem_format": "fp8_e4m3", "block_size": 32}
         specs = mx.finalize_mx_specs({**specs, "bfloat": 0, "round": "even", "custom_cuda": False})
@@ -144,7 +146,7 @@ def training(rounds, mx, depth):
     if mx:
         changes["microxcaling"] = theirs
     changes["torch, f32"] = lambda model: None
-    times, made = turns(rounds, **{name: model(depth, change) for name, change in changes.items()})
+    times, made = turns(rounds, device, **{name: model(depth, device, change) for name, change in changes.items()})
     title = f"a step of GPT-2, {depth} blocks of width 768, 2 x 256 tokens, linear layers of blocks in mxfp8-e4m3"
     table(title, times, lambda name: f"first loss {made[name]:.6f}")
 
@@ -152,6 +154,7 @@ def training(rounds, mx, depth):
 def main():
     options = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     options.add_argument("--microxcaling", metavar="FOLDER", help="a checkout of microsoft/microxcaling")
+    options.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     options.add_argument("--rounds", type=int, default=7)
     options.add_argument("--depth", type=int, default=2, help="blocks of the GPT-2")
     options = options.parse_args()
@@ -167,10 +170,12 @@ def main():
     except ImportError as error:
         print("torchao is left out:", error)
     versions = [f"{name} {metadata.version(name)}" for name in ("exmy", "torch", "torchao") if name != "torchao" or ao]
+    if options.device == "cuda":
+        print(torch.cuda.get_device_name())
     print(f"{cpu()}, {os.cpu_count()} CPUs, {torch.get_num_threads()} threads of PyTorch; {', '.join(versions)}")
     with torch.no_grad():
-        quantization(options.rounds, mx, ao)
-    training(options.rounds, mx, options.depth)
+        quantization(options.rounds, options.device, mx, ao)
+    training(options.rounds, options.device, mx, options.depth)
 
 
 def cpu():

@@ -265,6 +265,10 @@ def test_what_multiplies_elsewhere_is_said():
     exmy.torch.convert(attention, "mxfp4", skip=["0"])
     with pytest.warns(UserWarning, match="norm"):
         exmy.torch.convert(torch.nn.Sequential(torch.nn.Linear(32, 32)), "mxfp4+norm=bf16")
+    with pytest.raises(ValueError, match="step is -1"):
+        exmy.torch.set_step(exmy.torch.Linear(32, 32, recipe="mxfp4"), -1)
+    with pytest.raises(TypeError, match="torch.as_tensor"):
+        exmy.torch.fake_quantize(X, "mxfp4")
     with pytest.raises(ValueError, match="convert"):
         exmy.torch.set_step(torch.nn.Linear(2, 2), 1)
 

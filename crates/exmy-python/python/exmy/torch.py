@@ -16,6 +16,7 @@ seed and step give the same bits, whatever the threads or the device.
 from __future__ import annotations
 
 import fnmatch
+import operator
 import re
 import warnings
 from collections.abc import Iterable, Mapping
@@ -34,6 +35,8 @@ _KINDS = (torch.float32, torch.bfloat16, torch.float16)
 
 def _gpu(x: torch.Tensor, name: str) -> int | None:
     """The number of the GPU that a tensor is on; None on the CPU."""
+    if not isinstance(x, torch.Tensor):
+        raise TypeError(f"{name} is a {type(x).__name__}, and a tensor of PyTorch is needed: torch.as_tensor({name})")
     if x.device.type == "cpu":
         return None
     if x.device.type == "cuda":
@@ -144,7 +147,7 @@ class _Products(torch.autograd.Function):
         count, gpu = len(rows), _gpu(x, "x")
         for one, name in ((weight, "weight"), (bias, "bias")):
             if one is not None and _gpu(one, name) != gpu:
-                raise TypeError(f"{name} is on {one.device} and x on {x.device}; a layer and its input are on one device")
+                raise TypeError(f"{name} is on {one.device} and x on {x.device}; a layer and x are on one device")
         ctx.save_for_backward(x, weight)
         # Tokens of a sequence, which exponents bumped by position ask for.
         ctx.at = (plan.step, plan.part, trains), x.shape[-2] if x.dim() > 2 else 0
@@ -175,7 +178,7 @@ class _Products(torch.autograd.Function):
 
 
 class Linear(torch.nn.Linear):
-    """`torch.nn.Linear` under a recipe: the operands of `y = x wᵀ`, `dx = g w` and `dw = gᵀ x` are rounded as it says.
+    """`torch.nn.Linear` under a recipe, which says how operands of `y = x wᵀ`, `dx = g w` and `dw = gᵀ x` are rounded.
 
     `recipe` is a recipe's text, as `"mxfp8-mix"` or `"nv-nvfp4+last=1"`. `name` is the layer's place in a model, by
     which rules choose and random bits are addressed: `"layers.3.q_proj"`, `"lm_head"`. A layer that computes several
@@ -329,8 +332,11 @@ def set_step(model: torch.nn.Module, step: int, part: int = 0) -> None:
     `part` counts batches whose gradients are added in one step, and passes of an evaluation. The same seed, step
     and part give the same bits.
     """
+    for name, number in (("step", step), ("part", part)):
+        if not 0 <= operator.index(number) < 1 << 64:
+            raise ValueError(f"{name} is {number}, and a {name} is at least 0 and below 2**64")
     for plan in _plans(model):
-        plan.step, plan.part = _seed(step), _seed(part)
+        plan.step, plan.part = operator.index(step), operator.index(part)
 
 
 def state(model: torch.nn.Module) -> list[dict]:
