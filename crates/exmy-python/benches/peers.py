@@ -7,7 +7,7 @@ of a small GPT-2 whose linear layers round.
     python crates/exmy-python/benches/peers.py --microxcaling microxcaling
 
 Each round runs all candidates in turns; times are medians of the rounds, after one to warm up, and the smallest. What
-is compared computes the same: the share of equal values stands beside. A library that is not there is left out.
+is compared computes the same: how many numbers differ in a bit stands beside. A library that is not there is left out.
 """
 import argparse
 import importlib.metadata as metadata
@@ -67,8 +67,9 @@ def quantization(rounds, device, mx, ao):
             ).dequantize()
         times, made = turns(rounds, device, **all)
         ours = made["exmy"]
-        same = {one: (torch.as_tensor(y, device=device) == ours).float().mean().item() for one, y in made.items()}
-        table(f"fake quantization of 2^24 float32 to {name}", times, lambda one: f"equal {same[one]:.6f}")
+        word = lambda y: torch.as_tensor(y, device=device).float().contiguous().view(torch.int32)
+        differ = {one: int((word(y) != word(ours)).sum()) for one, y in made.items()}
+        table(f"fake quantization of 2^24 float32 to {name}", times, lambda one: f"{differ[one]} differ")
 
 
 class Block(torch.nn.Module):
