@@ -26,6 +26,7 @@ pub mod attention;
 #[doc(hidden)]
 pub mod batch;
 pub mod bias;
+pub mod chain;
 pub mod decoder;
 pub mod device;
 pub mod elementary;

@@ -24,6 +24,7 @@ pub mod preset;
 pub mod probe;
 mod probing;
 pub mod profile;
+pub mod ranks;
 pub mod record;
 pub mod run;
 pub mod running_median;

@@ -420,7 +420,17 @@ impl<D: Device> Decoder<D> {
             let mut d_logits = saved.logits.first_mut(n * config.vocab);
             cx.tensor(None, Place::Logits, true, d_logits.again(), config.vocab);
             let y = saved.norm.y.first(n * d);
-            places.head.backward(cx, grads, d_logits.read(), y, d_y.again());
+            // The gradient of a tied head is the token table's, which ends with this pass.
+            let late = config.tied && cx.products.sums_are_late();
+            if config.tied {
+                places.head.input_backward(cx, d_logits.read(), d_y.again());
+                if !late {
+                    cx.products.sum_begins(device, grads.part(places.table.clone()));
+                    places.head.weight_backward(cx, grads, d_logits.read(), y);
+                }
+            } else {
+                places.head.backward(cx, grads, d_logits.read(), y, d_y.again());
+            }
             let (last, spare) = (saved.stream[2 * config.layers].first(n * d), &mut work.spare);
             let (norm, to) = (&places.norm, d_stream.again());
             norm.backward(cx, grads, last, &saved.norm, d_y.again(), to, spare);
@@ -478,9 +488,18 @@ impl<D: Device> Decoder<D> {
             }
             cx.tensor(None, Place::Embedding, true, d_stream.again(), d);
             let g = d_stream.read();
+            if late || !config.tied {
+                cx.products.sum_begins(device, grads.part(places.table.clone()));
+            }
+            if late {
+                places.head.weight_backward(cx, grads, d_logits.read(), y);
+            }
             device.embed_backward(&saved.listed, g, grads.part(places.table.clone()));
+            cx.products.sum_ends(device, grads.part(places.table.clone()).read());
             if let Some(positions) = places.positions.clone() {
-                device.positions_backward(g, d, shape.sequence, grads.part(positions));
+                cx.products.sum_begins(device, grads.part(positions.clone()));
+                device.positions_backward(g, d, shape.sequence, grads.part(positions.clone()));
+                cx.products.sum_ends(device, grads.part(positions).read());
             }
         }
         work.d_norm = [d_y_buffer, d_x_buffer];

@@ -7,7 +7,7 @@
 
 use core::ops::Range;
 
-use crate::nn::device::{Device, Matrix, MatrixMut, SliceMut};
+use crate::nn::device::{Device, Matrix, MatrixMut, Slice, SliceMut};
 use crate::nn::site::{Operator, Place, Product, Site, Vector};
 use exmy::gemm::f32::Output;
 use exmy::round::Rounding;
@@ -100,6 +100,23 @@ pub trait Products<D: Device> {
     /// Whether somebody looks at tensors: a model then gives [`tensor`](Self::tensor) copies of what
     /// it does not keep in one piece, even where nothing rounds it.
     fn watches(&self) -> bool {
+        false
+    }
+
+    /// Before anything is added to the gradient of some parameters: it is to hold the sum over the parts of
+    /// the step before this one. Here it does.
+    fn sum_begins(&mut self, device: &D, sum: SliceMut<'_, D>) {
+        let _ = (device, sum);
+    }
+
+    /// After the last addition to it.
+    fn sum_ends(&mut self, device: &D, sum: Slice<'_, D>) {
+        let _ = (device, sum);
+    }
+
+    /// Whether sums come late, from another device: then a sum that a pass begins early and ends late is
+    /// better begun late.
+    fn sums_are_late(&self) -> bool {
         false
     }
 

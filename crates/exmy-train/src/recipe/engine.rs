@@ -51,7 +51,8 @@ use super::plan::Plan;
 use super::sums::Sums;
 use super::tensor_format::TensorFormat;
 use crate::nn::Cpu;
-use crate::nn::device::{Buffer, Matrix, MatrixMut, SliceMut};
+use crate::nn::chain::Chain;
+use crate::nn::device::{Buffer, Matrix, MatrixMut, Slice, SliceMut};
 use crate::nn::linear::{Group, Products};
 use crate::nn::site::{Operand, Operator, Place, Product, Site, Vector};
 use crate::nn::stopwatch::{Part, Stage, lap};
@@ -73,6 +74,8 @@ pub struct Engine<'a, D: Quantize = Cpu> {
     images: &'a mut Images<D>,
     /// Tokens of a sequence; 0: all rows belong together, or nothing is known of them.
     sequence: usize,
+    /// Where the sums of gradients come from and go to, if other devices add to them.
+    chain: Option<&'a mut dyn Chain<D>>,
 }
 
 /// What follows the operands in random streams.
@@ -88,7 +91,7 @@ impl<'a, D: Quantize> Engine<'a, D> {
     /// The products of `plan` in one phase of the run of `seed`.
     pub fn new(plan: &'a Plan, seed: u64, phase: Phase, images: &'a mut Images<D>) -> Self {
         images.seen.clear();
-        Self { plan, seed, phase, observer: None, images, sequence: 0 }
+        Self { plan, seed, phase, observer: None, images, sequence: 0, chain: None }
     }
 
     /// The same, watched.
@@ -102,6 +105,12 @@ impl<'a, D: Quantize> Engine<'a, D> {
     #[must_use]
     pub fn with_sequences_of(self, tokens: usize) -> Self {
         Self { sequence: tokens, ..self }
+    }
+
+    /// The same as one part of a step that several devices take.
+    #[must_use]
+    pub fn chained(self, chain: &'a mut dyn Chain<D>) -> Self {
+        Self { chain: Some(chain), ..self }
     }
 
     fn stream(&self, site: Site, product: Product) -> Stream {
@@ -486,6 +495,22 @@ impl<D: Quantize> Products<D> for Engine<'_, D> {
 
     fn watches(&self) -> bool {
         self.observer.is_some()
+    }
+
+    fn sum_begins(&mut self, device: &D, sum: SliceMut<'_, D>) {
+        if let Some(chain) = &mut self.chain {
+            chain.begins(device, sum);
+        }
+    }
+
+    fn sum_ends(&mut self, device: &D, sum: Slice<'_, D>) {
+        if let Some(chain) = &mut self.chain {
+            chain.ends(device, sum);
+        }
+    }
+
+    fn sums_are_late(&self) -> bool {
+        self.chain.as_ref().is_some_and(|chain| chain.is_late())
     }
 
     fn vector(&self, layer: Option<u32>, operation: Vector, gradient: bool) -> Option<Rounding> {

@@ -10,6 +10,7 @@ use crate::nn::parameters::{Layout, Role};
 use crate::nn::site::{Operand, Operator, Place, Product, Site, Vector};
 use crate::recipe::Recipe;
 use crate::recipe::hot::Patch;
+use crate::recipe::memory::Memory;
 use crate::recipe::rule::{self, Layers, Rule, Start, Subject, Value};
 use crate::recipe::sums::{Sums, TensorCores};
 use crate::recipe::tensor_format::TensorFormat;
@@ -332,6 +333,20 @@ impl Plan {
             Some(Value::Patch(patch)) => patch,
             _ => None,
         }
+    }
+
+    /// Whether a step changes what the recipe remembers: it has windows of largest magnitudes, or hot channels
+    /// of which a choice is due.
+    pub fn changes(&self, step: u64, memory: &Memory) -> bool {
+        let products = [Product::Forward, Product::GradInput, Product::GradWeight];
+        self.linears.iter().any(|&Linear { site, .. }| {
+            let windows = products.into_iter().any(|product| {
+                let has_window = |operand| self.operand(step, site, product, operand).window > 0;
+                product.operands().into_iter().any(has_window)
+            });
+            let last = memory.hot.get(&site).map(|hot| hot.step);
+            windows || self.patch(step, site).is_some_and(|patch| patch.is_due(step, last))
+        })
     }
 
     /// The steps at which something changes, ascending, 0 first.

@@ -40,6 +40,7 @@ use crate::train::data::{DataOptions, Dataset};
 use crate::train::precision::{self, Span};
 use crate::train::probe::Probe;
 use crate::train::probing::{self, Probing};
+use crate::train::ranks::Ranks;
 use crate::train::record::{Digests, Event, Lines, Metrics, Timing, cut_back, split_at};
 use crate::train::trainer::Trainer;
 use exmy::error::{Error, Result};
@@ -220,11 +221,28 @@ pub fn train_on<D: Quantize>(
     data: &Dataset,
     watch: &mut dyn Watch,
     probes: Vec<Box<dyn Probe>>,
+    claim: &Claim,
+) -> Result<Outcome> {
+    train_among(None, device, folder, data, watch, probes, claim)
+}
+
+/// As [`train_on`], as the first of several [ranks](crate::train::ranks). The run's files are the same bytes
+/// for any number of them.
+///
+/// # Errors
+/// As [`train_on`], and what goes wrong on another rank.
+pub fn train_among<D: Quantize>(
+    ranks: Option<Ranks<D>>,
+    device: &D,
+    folder: &Folder,
+    data: &Dataset,
+    watch: &mut dyn Watch,
+    probes: Vec<Box<dyn Probe>>,
     _: &Claim,
 ) -> Result<Outcome> {
     let config = folder.config()?;
     let twin = probing::twin(&config);
-    let mut run = Run::open(device, folder, (&config, &twin), data, probes)?;
+    let mut run = Run::open((device, ranks), folder, (&config, &twin), data, probes)?;
     watch.begin();
     let finished = run.advance(watch)?;
     let summary = if finished { Some(run.finish(watch)?) } else { None };
@@ -270,6 +288,7 @@ impl<D: Quantize> Run<'_, D> {
                 awake(|| self.trainer.step(None))
             };
             self.trainer.check()?;
+            self.trainer.check_ranks()?;
             self.probing.follow(next, || initial(self.config))?;
             self.busy += begun.elapsed();
             let progress = self.trainer.progress();

@@ -19,6 +19,7 @@ use crate::train::memory;
 use crate::train::optimizer::{Update, clip_scale};
 use crate::train::probe::Ending;
 use crate::train::profile::MemoryNeed;
+use crate::train::ranks::{self, Ranks};
 use exmy::error::{Error, Result};
 use exmy::random::Stream;
 use std::borrow::Cow;
@@ -93,6 +94,8 @@ pub struct Trainer<'a, D: Quantize = Cpu> {
     /// Losses of the parts of a step, until they are read.
     losses: Vec<D::Scalar>,
     shadow: Option<Shadow<D>>,
+    /// The others, if several devices take the parts of a step.
+    ranks: Option<Ranks<D>>,
 }
 
 /// What a gradient in f32 is made with and left in.
@@ -118,9 +121,42 @@ impl<'a, D: Quantize> Trainer<'a, D> {
     /// # Errors
     /// If the configuration is impossible or does not fit the data.
     pub fn on(device: D, config: &'a Config, data: &'a Dataset) -> Result<Self> {
+        Self::with(device, config, data, config.train.optimizer().moments().len())
+    }
+
+    /// The same with the other ranks of its run, of which this is the first.
+    ///
+    /// # Errors
+    /// As [`on`](Self::on), and if a step has fewer parts than there are ranks.
+    pub fn lead(
+        device: D,
+        config: &'a Config,
+        data: &'a Dataset,
+        ranks: Option<Ranks<D>>,
+    ) -> Result<Self> {
+        if let Some(ranks) = &ranks {
+            ranks::divides(config, ranks.size())?;
+        }
+        Ok(Self { ranks, ..Self::on(device, config, data)? })
+    }
+
+    /// What takes the parts of another rank than the first: without moments, for it never updates weights.
+    pub(in crate::train) fn member(
+        device: D,
+        config: &'a Config,
+        data: &'a Dataset,
+        ranks: Ranks<D>,
+    ) -> Result<Self, (Error, Ranks<D>)> {
+        match Self::with(device, config, data, 0) {
+            Ok(trainer) => Ok(Self { ranks: Some(ranks), ..trainer }),
+            Err(error) => Err((error, ranks)),
+        }
+    }
+
+    fn with(device: D, config: &'a Config, data: &'a Dataset, kept: usize) -> Result<Self> {
         check(config, data)?;
-        let kept = MemoryNeed::of_run(config).kept() / 4;
-        memory::ensure(kept as usize, "weights, gradients and moments")?;
+        let numbers = MemoryNeed::of_run(config).kept() / 4;
+        memory::ensure(numbers as usize, "weights, gradients and moments")?;
         let model = config.model.build(&device, config.seed);
         let mut model = model.map_err(|error| Error::new(error.to_string()))?;
         model.set_z_loss(config.train.z_loss);
@@ -136,7 +172,7 @@ impl<'a, D: Quantize> Trainer<'a, D> {
             layout,
             model,
             recipe: config.recipe.clone(),
-            moments: moments(&device, config, params.len()),
+            moments: moments(&device, kept, params.len()),
             params,
             grads,
             progress: Progress { step: 0, tokens: 0 },
@@ -146,6 +182,7 @@ impl<'a, D: Quantize> Trainer<'a, D> {
             targets: vec![0; read],
             losses: Vec::with_capacity(config.train.accumulate),
             shadow: None,
+            ranks: None,
             device,
         })
     }
@@ -171,6 +208,15 @@ impl<'a, D: Quantize> Trainer<'a, D> {
     /// The first thing that went wrong on it; what this trainer says since then means nothing.
     pub fn check(&self) -> Result<()> {
         self.device.check()
+    }
+
+    /// What went wrong between the ranks of a run, if there are several; what this trainer says since then
+    /// means nothing.
+    ///
+    /// # Errors
+    /// That.
+    pub fn check_ranks(&mut self) -> Result<()> {
+        self.ranks.as_mut().map_or(Ok(()), Ranks::check)
     }
 
     /// The weights.
@@ -208,7 +254,8 @@ impl<'a, D: Quantize> Trainer<'a, D> {
     /// If they were laid out for another model.
     pub fn begin(&mut self, params: Vec<f32>) {
         assert_eq!(params.len(), self.layout.len(), "weights of another model");
-        self.moments = moments(&self.device, self.config, params.len());
+        let kept = self.config.train.optimizer().moments().len();
+        self.moments = moments(&self.device, kept, params.len());
         self.params = self.device.buffer(params);
         self.images.memory = Memory::default();
         self.progress = Progress { step: 0, tokens: 0 };
@@ -252,13 +299,20 @@ impl<'a, D: Quantize> Trainer<'a, D> {
             Some(own) if shadow => (&own.plan, &mut own.images, &mut own.grads),
             _ => (&self.plan, &mut self.images, &mut self.grads),
         };
-        let len = grads.len();
+        let (len, parts) = (grads.len(), train.accumulate);
+        // Others take no part in a shadow.
+        let mut ranks = self.ranks.as_mut().filter(|_| !shadow);
         self.device.fill(MatrixMut::new(grads.all_mut(), 1, len), 0.0);
-        let rows = train.batch / train.accumulate;
+        let later = ranks.is_some() && plan.changes(step, &images.memory);
+        let rows = train.batch / parts;
         let part_len = rows * model.context();
         self.losses.clear();
         let texts = self.tokens.chunks(part_len).zip(self.targets.chunks(part_len));
         for (part, (tokens, targets)) in (0..).zip(texts) {
+            if ranks.as_ref().is_some_and(|ranks| !ranks.takes(part as usize)) {
+                continue;
+            }
+            let mut chain = ranks.as_mut().map(|ranks| ranks.chain(part as usize, parts));
             let phase = match part {
                 0 => Phase::Train(step),
                 _ => Phase::TrainPart { step, part },
@@ -275,9 +329,79 @@ impl<'a, D: Quantize> Trainer<'a, D> {
                     Batch::Drawn { seed: *seed, stream, first: part * rows as u64, rows }
                 }
             };
+            if let Some(chain) = &mut chain {
+                engine = engine.chained(chain);
+            }
             let (params, grads) = (self.params.all(), grads.all_mut());
             self.losses.push(self.model.forward_backward(params, grads, &batch, &mut engine));
+            drop(chain);
+            if let (true, 0, Some(ranks)) = (later, part, &mut ranks) {
+                ranks.tell_memory(&images.memory);
+            }
         }
+        if let Some(ranks) = ranks {
+            ranks.collect(&self.device, parts, grads);
+        }
+    }
+
+    /// The ranks of its run, if there are several.
+    pub(in crate::train) fn ranks(&mut self) -> Option<&mut Ranks<D>> {
+        self.ranks.as_mut()
+    }
+
+    /// Lets the other ranks begin a step.
+    fn begin_ranks(&mut self) {
+        let step = self.progress.step;
+        let Some(ranks) = &mut self.ranks else { return };
+        let memory = &self.images.memory;
+        let later = self.plan.changes(step, memory);
+        ranks.begin(&self.device, (step, self.recipe.to_string()), (memory, later), &self.params);
+    }
+
+    /// Goes to a step that rank 0 has begun, with its weights.
+    ///
+    /// # Errors
+    /// If the recipe does not go with the model.
+    pub(in crate::train) fn join(&mut self, step: u64, recipe: &Recipe) -> Result<()> {
+        self.set_recipe(recipe)?;
+        self.progress.step = step;
+        if let Some(ranks) = &mut self.ranks {
+            ranks.take_weights(&self.device, &mut self.params);
+        }
+        Ok(())
+    }
+
+    /// Takes this rank's parts of the step, with what the recipe remembers; their losses.
+    pub(in crate::train) fn take_parts(&mut self, memory: Memory) -> Vec<f64> {
+        self.images.memory = memory;
+        self.draw();
+        self.gradient(false, &mut None);
+        self.losses.iter().map(|loss| self.device.value(loss)).collect()
+    }
+
+    /// The batch of the step.
+    fn draw(&mut self) {
+        let Config { train, model, seed, .. } = self.config;
+        let step = self.progress.step;
+        let (tokens, targets) = (&mut self.tokens, &mut self.targets);
+        let _drawing = lap(Part::Batch);
+        if let Some(decoder) = model.decoder() {
+            let (batch, context) = (train.batch, decoder.context);
+            let batches = Batches::new(&self.data.train);
+            let batches =
+                batches.spoiled(self.config.data.noise, decoder.vocab.min(self.data.vocab));
+            batches.fill(*seed, step, batch, context, tokens, targets);
+        }
+    }
+
+    /// The losses of all parts of the step.
+    fn losses(&mut self) -> Vec<f64> {
+        let own = self.losses.iter().map(|loss| self.device.value(loss));
+        let Some(ranks) = &mut self.ranks else { return own.collect() };
+        let mut all = vec![0.0; self.config.train.accumulate];
+        all.iter_mut().step_by(ranks.size()).zip(own).for_each(|(loss, own)| *loss = own);
+        ranks.add_losses(&mut all);
+        all
     }
 
     /// Whether the next steps also leave the gradient of f32 at the same weights and batch. Nothing
@@ -325,18 +449,10 @@ impl<'a, D: Quantize> Trainer<'a, D> {
 
     /// One optimizer step; `observer` sees the first part of its batch.
     pub fn step(&mut self, mut observer: Option<&mut dyn Observer>) -> Step {
-        let Config { train, model, seed, .. } = self.config;
+        let Config { train, model, .. } = self.config;
         let step = self.progress.step;
-        let (tokens, targets) = (&mut self.tokens, &mut self.targets);
-        let drawing = lap(Part::Batch);
-        if let Some(decoder) = model.decoder() {
-            let (batch, context) = (train.batch, decoder.context);
-            let batches = Batches::new(&self.data.train);
-            let batches =
-                batches.spoiled(self.config.data.noise, decoder.vocab.min(self.data.vocab));
-            batches.fill(*seed, step, batch, context, tokens, targets);
-        }
-        drop(drawing);
+        self.begin_ranks();
+        self.draw();
         let parts = train.accumulate;
         // The shadow comes first: losses are those of the last pass.
         if self.shadow.is_some() {
@@ -365,9 +481,8 @@ impl<'a, D: Quantize> Trainer<'a, D> {
                 [m.part_mut(own(0)), v.part_mut(own(1))],
             );
         }
-        let losses = self.losses.iter().map(|loss| self.device.value(loss));
-        let loss = losses.fold(0.0, |sum, loss| sum + loss) / parts as f64;
         let grad_norm = grad_norm();
+        let loss = self.losses().into_iter().fold(0.0, |sum, loss| sum + loss) / parts as f64;
         self.progress.step += 1;
         self.progress.tokens += (train.batch * model.context()) as u64;
         Step { loss, lr, grad_norm, clipped: clips && grad_norm > train.clip }
@@ -448,8 +563,7 @@ fn zeros<D: Quantize>(device: &D, len: usize) -> Buffer<D> {
     buffer
 }
 
-/// The moments of an optimizer at its start.
-fn moments<D: Quantize>(device: &D, config: &Config, len: usize) -> [Buffer<D>; 2] {
-    let kept = config.train.optimizer().moments().len();
+/// The moments of an optimizer that keeps so many, at its start.
+fn moments<D: Quantize>(device: &D, kept: usize, len: usize) -> [Buffer<D>; 2] {
     [0, 1].map(|moment| zeros(device, if kept > moment { len } else { 0 }))
 }

@@ -13,6 +13,7 @@ mod precision;
 mod preset;
 mod probe;
 mod profile;
+mod ranks;
 mod record;
 mod run;
 mod running_median;

@@ -180,7 +180,9 @@ impl Affine {
         {
             if let Some(range) = range.clone() {
                 cx.tensor(layer, place, true, d.first_mut(width), width);
-                device.add_assign(grads.part(range), d.first(width));
+                cx.products.sum_begins(device, grads.part(range.clone()));
+                device.add_assign(grads.part(range.clone()), d.first(width));
+                cx.products.sum_ends(device, grads.part(range).read());
             }
         }
         cx.tensor(layer, Place::NormInput, true, dx, width);

@@ -92,17 +92,44 @@ impl Linear {
         x: Slice<'_, D>,
         dx: SliceMut<'_, D>,
     ) {
-        let group = self.group();
-        let (n, outputs) = (x.len() / self.inputs, group.outputs());
-        let weight = Matrix::new(cx.params.part(self.weight.clone()), outputs, self.inputs);
-        let (rows, x) = (Matrix::new(g, n, outputs), Matrix::new(x, n, self.inputs));
-        let dx = MatrixMut::new(dx, n, self.inputs);
-        cx.products.grad_input(cx.device, &group, rows, weight, dx);
-        let dw = MatrixMut::new(grads.part(self.weight.clone()), outputs, self.inputs);
-        cx.products.grad_weight(cx.device, &group, rows, x, dw);
+        self.input_backward(cx, g, dx);
+        cx.products.sum_begins(cx.device, grads.part(self.weight.clone()));
+        self.weight_backward(cx, grads, g, x);
+        cx.products.sum_ends(cx.device, grads.part(self.weight.clone()).read());
         if let Some(bias) = self.bias.clone() {
             let rounding = cx.products.vector(self.layer, Vector::Bias, true);
-            cx.device.bias_backward(rounding, g, grads.part(bias));
+            cx.products.sum_begins(cx.device, grads.part(bias.clone()));
+            cx.device.bias_backward(rounding, g, grads.part(bias.clone()));
+            cx.products.sum_ends(cx.device, grads.part(bias).read());
         }
+    }
+
+    /// `dx` (n, in) from `g` (n, out).
+    pub(crate) fn input_backward<D: Device>(
+        &self,
+        cx: &mut Context<'_, D>,
+        g: Slice<'_, D>,
+        dx: SliceMut<'_, D>,
+    ) {
+        let group = self.group();
+        let (n, outputs) = (dx.len() / self.inputs, group.outputs());
+        let weight = Matrix::new(cx.params.part(self.weight.clone()), outputs, self.inputs);
+        let (rows, dx) = (Matrix::new(g, n, outputs), MatrixMut::new(dx, n, self.inputs));
+        cx.products.grad_input(cx.device, &group, rows, weight, dx);
+    }
+
+    /// The weight's gradient, added to its place in `grads`, whose sum has begun.
+    pub(crate) fn weight_backward<D: Device>(
+        &self,
+        cx: &mut Context<'_, D>,
+        grads: &mut SliceMut<'_, D>,
+        g: Slice<'_, D>,
+        x: Slice<'_, D>,
+    ) {
+        let group = self.group();
+        let (n, outputs) = (x.len() / self.inputs, group.outputs());
+        let (rows, x) = (Matrix::new(g, n, outputs), Matrix::new(x, n, self.inputs));
+        let dw = MatrixMut::new(grads.part(self.weight.clone()), outputs, self.inputs);
+        cx.products.grad_weight(cx.device, &group, rows, x, dw);
     }
 }

@@ -12,6 +12,7 @@ use crate::train::data::Dataset;
 use crate::train::matching;
 use crate::train::probe::Probe;
 use crate::train::probing::Probing;
+use crate::train::ranks::Ranks;
 use crate::train::record::{Event, Lines, Metrics, cut_back};
 use crate::train::trainer::Trainer;
 use exmy::error::{Error, Result};
@@ -72,13 +73,13 @@ pub(super) fn initial(config: &Config) -> Result<Vec<f32>> {
 impl<'a, D: Quantize> Run<'a, D> {
     /// Loads the newest checkpoint, cuts the records back to it and removes what a kill left.
     pub(super) fn open(
-        device: &D,
+        (device, ranks): (&D, Option<Ranks<D>>),
         folder: &'a Folder,
         (config, twin): (&'a Config, &'a Config),
         data: &'a Dataset,
         probes: Vec<Box<dyn Probe>>,
     ) -> Result<Self> {
-        let mut trainer = Trainer::on(device.clone(), config, data)?;
+        let mut trainer = Trainer::lead(device.clone(), config, data, ranks)?;
         let checkpoints = folder.checkpoints();
         fs::create_dir_all(&checkpoints)
             .map_err(|error| Error::io("create", &checkpoints, error))?;

@@ -1,0 +1,308 @@
+//! One run on several devices: who takes which part of a step, and what they tell each other.
+//!
+//! Each device is a rank, from 0. The batch of a step is divided into the parts of `train.accumulate`, and
+//! part `p` is the work of rank `p mod N`. The sums of gradients travel around the ring of ranks in the order
+//! of the parts ([`chain`](crate::nn::chain)): rank 1 is a little behind rank 0 in the same layers, and so
+//! on, so all work at once and add in the order of one device. What is written is the same bytes.
+//!
+//! Rank 0 leads. It alone has the optimizer's moments, evaluates, measures and writes files. At the beginning
+//! of a step it hands the weights around the ring; at the end the last sum comes back to it, and the others
+//! tell the losses of their parts. What a recipe remembers changes in the first part of a step alone. Where
+//! it does, the other ranks begin when rank 0 has told them what that part left.
+//!
+//! A [`Link`] carries numbers from a rank to the next, a [`Wire`] carries words between rank 0 and another.
+//! A rank that ends closes both; then the others end, too, and rank 0 says what it was told.
+
+mod host;
+mod member;
+
+pub use host::{Channel, Staged, channels, rings};
+pub use member::serve;
+
+use crate::nn::chain::Chain;
+use crate::nn::device::{Buffer, Device, Slice, SliceMut};
+use crate::recipe::memory::Memory;
+use crate::train::config::{Config, Train};
+use exmy::error::{Error, Result};
+use serde::{Deserialize, Serialize};
+use std::ops::Range;
+use std::time::Duration;
+
+/// Carries numbers from a rank to the next one, the last one's to rank 0, in the order of the calls.
+pub trait Link<D: Device>: Send {
+    /// Hands numbers on. They must not change until the next rank has them.
+    ///
+    /// # Errors
+    /// If the next rank has ended.
+    fn send(&mut self, device: &D, numbers: Slice<'_, D>) -> Result<()>;
+
+    /// Waits for the numbers of the rank before; they are there for what is asked of the device from then on.
+    ///
+    /// # Errors
+    /// If the rank before has ended.
+    fn receive(&mut self, device: &D, to: SliceMut<'_, D>) -> Result<()>;
+}
+
+/// Carries messages between rank 0 and another.
+pub trait Wire: Send {
+    /// Sends a message, without waiting for anybody to read it.
+    ///
+    /// # Errors
+    /// If the other has ended.
+    fn tell(&mut self, message: &str) -> Result<()>;
+
+    /// Waits for a message, as long as it takes or, with `patience`, so long at most.
+    ///
+    /// # Errors
+    /// If the other has ended, or nothing came.
+    fn hear(&mut self, patience: Option<Duration>) -> Result<String>;
+}
+
+/// What rank 0 and another tell each other.
+#[derive(Debug, Serialize, Deserialize)]
+enum Message {
+    /// Take your parts of this step. The weights follow on the ring, and a [`Memory`](Self::Memory) where
+    /// that comes `later`.
+    Step { step: u64, recipe: String, memory: String, later: bool },
+    /// What the recipe remembers, after the first part of the step.
+    Memory(String),
+    /// The losses of a rank's parts, as bits.
+    Losses(Vec<u64>),
+    /// What went wrong.
+    Failed(String),
+    /// There is nothing more to do.
+    End,
+}
+
+/// A rank of a run: its place among the others, and its ways to them.
+pub struct Ranks<D: Device> {
+    rank: usize,
+    size: usize,
+    link: Box<dyn Link<D>>,
+    /// Of rank 0 to each of the others in their order; of another to rank 0.
+    wires: Vec<Box<dyn Wire>>,
+    /// The ranges of the gradient in the order in which they travel.
+    route: Vec<Range<usize>>,
+    /// What went wrong between the ranks first.
+    failure: Option<Error>,
+}
+
+/// Numbers that travel at once where all weights do: the next rank hands on the first while the others come.
+const PIECE: usize = 1 << 22;
+
+/// How long rank 0 waits for a rank to say why the run has to end.
+const REASON: Duration = Duration::from_secs(3);
+
+/// Refuses a run whose steps have fewer parts than there are ranks.
+///
+/// # Errors
+/// Says what would work.
+pub fn divides(config: &Config, ranks: usize) -> Result<()> {
+    let Train { accumulate, batch, .. } = config.train;
+    if accumulate >= ranks {
+        return Ok(());
+    }
+    let fits = (ranks..=batch).find(|&parts| batch.is_multiple_of(parts));
+    let parts = if accumulate == 1 { "one part" } else { &format!("{accumulate} parts") };
+    let error = Error::new(format!("a step is {parts}, and there are {ranks} devices"));
+    Err(error.hint(match fits {
+        Some(parts) => format!(
+            "parts are divided over devices: --set train.accumulate={parts} (a run of its own, with other \
+             sums), or fewer devices"
+        ),
+        None => format!("train.batch is {batch}: take no more devices than that"),
+    }))
+}
+
+/// The parts of a step that a rank takes.
+fn parts_of(rank: usize, size: usize, parts: usize) -> impl Iterator<Item = usize> {
+    (rank..parts).step_by(size)
+}
+
+impl<D: Device> Ranks<D> {
+    /// Rank 0 of `size`, with its link and its wires to the others.
+    pub fn lead(link: Box<dyn Link<D>>, wires: Vec<Box<dyn Wire>>) -> Self {
+        Self { rank: 0, size: wires.len() + 1, link, wires, route: Vec::new(), failure: None }
+    }
+
+    /// Another rank of `size`, with its link and its wire to rank 0.
+    pub fn member(
+        (rank, size): (usize, usize),
+        link: Box<dyn Link<D>>,
+        wire: Box<dyn Wire>,
+    ) -> Self {
+        Self { rank, size, link, wires: vec![wire], route: Vec::new(), failure: None }
+    }
+
+    /// How many there are.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Whether it takes a part.
+    pub(crate) fn takes(&self, part: usize) -> bool {
+        part % self.size == self.rank
+    }
+
+    /// Does something between ranks unless something went wrong there before.
+    fn attempt(&mut self, work: impl FnOnce(&mut Self) -> Result<()>) {
+        if self.failure.is_none()
+            && let Err(error) = work(self)
+        {
+            self.failure = Some(error);
+        }
+    }
+
+    /// Begins a step on all other ranks, under these weights. `later` says that what the recipe remembers
+    /// changes in the first part.
+    pub(crate) fn begin(
+        &mut self,
+        device: &D,
+        (step, recipe): (u64, String),
+        (memory, later): (&Memory, bool),
+        params: &Buffer<D>,
+    ) {
+        let memory = if later { String::new() } else { memory.to_text() };
+        let message = Message::Step { step, recipe, memory, later };
+        self.attempt(|ranks| ranks.tell_all(&message));
+        self.attempt(|ranks| {
+            pieces(params.len()).try_for_each(|piece| ranks.link.send(device, params.part(piece)))
+        });
+    }
+
+    /// Tells all others something.
+    fn tell_all(&mut self, message: &Message) -> Result<()> {
+        let text = text_of(message)?;
+        self.wires.iter_mut().try_for_each(|wire| wire.tell(&text))
+    }
+
+    /// Tells the others what the recipe remembers after the first part.
+    pub(crate) fn tell_memory(&mut self, memory: &Memory) {
+        let message = Message::Memory(memory.to_text());
+        self.attempt(|ranks| ranks.tell_all(&message));
+    }
+
+    /// The chain of one part of `parts`.
+    pub(crate) fn chain(&mut self, part: usize, parts: usize) -> Pass<'_, D> {
+        let (is_first, is_last) = (part < self.size, part + 1 == parts);
+        if is_first {
+            self.route.clear();
+        }
+        let sends = !(is_last && self.rank == 0);
+        Pass { receives: part > 0, sends, notes: is_first, ranks: self }
+    }
+
+    /// Waits for the sums over all parts, if this is rank 0 or between whoever took the last part and rank 0;
+    /// there they go on.
+    pub(crate) fn collect(&mut self, device: &D, parts: usize, grads: &mut Buffer<D>) {
+        let last = (parts - 1) % self.size;
+        let (is_home, is_between) = (self.rank == 0 && last != 0, self.rank > last && last != 0);
+        if !is_home && !is_between {
+            return;
+        }
+        self.attempt(|ranks| {
+            let Self { route, link, .. } = ranks;
+            for range in route.iter() {
+                link.receive(device, grads.part_mut(range.clone()))?;
+                if is_between {
+                    link.send(device, grads.part(range.clone()))?;
+                }
+            }
+            Ok(())
+        });
+    }
+
+    /// Puts the losses of the others' parts among one's own.
+    pub(crate) fn add_losses(&mut self, losses: &mut [f64]) {
+        let size = self.size;
+        self.attempt(|ranks| {
+            for (wire, rank) in ranks.wires.iter_mut().zip(1..) {
+                let told = match heard(wire.hear(None)?)? {
+                    Message::Losses(told) => told,
+                    Message::Failed(why) => return Err(failed(rank, &why)),
+                    _ => return Err(out_of_turn(rank)),
+                };
+                let own = parts_of(rank, size, losses.len());
+                own.zip(told).for_each(|(part, loss)| losses[part] = f64::from_bits(loss));
+            }
+            Ok(())
+        });
+    }
+
+    /// What went wrong between the ranks: what one of them says it was, else that one has ended.
+    pub(crate) fn check(&mut self) -> Result<()> {
+        let Some(error) = self.failure.take() else { return Ok(()) };
+        let mut why = None;
+        for (wire, rank) in self.wires.iter_mut().zip(1..).filter(|_| self.rank == 0) {
+            while let Ok(text) = wire.hear(Some(REASON)) {
+                if let Ok(Message::Failed(told)) = heard(text) {
+                    why.get_or_insert(failed(rank, &told));
+                    break;
+                }
+            }
+        }
+        Err(why.unwrap_or(error))
+    }
+}
+
+impl<D: Device> Drop for Ranks<D> {
+    fn drop(&mut self) {
+        if self.rank == 0 {
+            // Whoever is gone needs no telling.
+            let _ = self.tell_all(&Message::End);
+        }
+    }
+}
+
+/// Ranges of so many numbers that travel one after the other.
+fn pieces(len: usize) -> impl Iterator<Item = Range<usize>> {
+    (0..len).step_by(PIECE).map(move |start| start..len.min(start + PIECE))
+}
+
+fn text_of(message: &Message) -> Result<String> {
+    serde_json::to_string(message)
+        .map_err(|error| Error::new("cannot write a message").because(error))
+}
+
+fn heard(text: String) -> Result<Message> {
+    serde_json::from_str(&text)
+        .map_err(|_| Error::new("another rank speaks otherwise").hint("run one program on all"))
+}
+
+fn failed(rank: usize, why: &str) -> Error {
+    Error::new(format!("rank {rank}: {why}"))
+}
+
+fn out_of_turn(rank: usize) -> Error {
+    Error::new(format!("rank {rank} answers what nobody asked"))
+}
+
+/// The chain of one pass.
+pub(crate) struct Pass<'a, D: Device> {
+    ranks: &'a mut Ranks<D>,
+    receives: bool,
+    sends: bool,
+    /// Whether this pass is the one that says which way sums travel.
+    notes: bool,
+}
+
+impl<D: Device> Chain<D> for Pass<'_, D> {
+    fn begins(&mut self, device: &D, sum: SliceMut<'_, D>) {
+        if self.receives {
+            self.ranks.attempt(|ranks| ranks.link.receive(device, sum));
+        }
+    }
+
+    fn ends(&mut self, device: &D, sum: Slice<'_, D>) {
+        if self.notes {
+            self.ranks.route.push(sum.start()..sum.start() + sum.len());
+        }
+        if self.sends {
+            self.ranks.attempt(|ranks| ranks.link.send(device, sum));
+        }
+    }
+
+    fn is_late(&self) -> bool {
+        self.receives
+    }
+}

@@ -1,0 +1,92 @@
+//! What a rank other than 0 does: its parts of each step that it is told of, until there is nothing more.
+
+use super::{Message, Ranks, heard, out_of_turn, pieces, text_of};
+use crate::nn::device::Buffer;
+use crate::recipe::device::Quantize;
+use crate::recipe::memory::Memory;
+use crate::train::config::Config;
+use crate::train::data::Dataset;
+use crate::train::trainer::Trainer;
+use exmy::error::{Error, Result};
+
+/// Takes its parts of the steps of a run that rank 0 leads, until that ends.
+///
+/// # Errors
+/// If the device fails or another rank has ended. Rank 0 is told first, and reports it.
+pub fn serve<D: Quantize>(
+    device: &D,
+    config: &Config,
+    data: &Dataset,
+    ranks: Ranks<D>,
+) -> Result<()> {
+    let mut trainer = match Trainer::member(device.clone(), config, data, ranks) {
+        Ok(trainer) => trainer,
+        Err((error, mut ranks)) => {
+            ranks.tell_failure(&error);
+            return Err(error);
+        }
+    };
+    let served = work(&mut trainer);
+    if let (Err(error), Some(ranks)) = (&served, trainer.ranks()) {
+        ranks.tell_failure(error);
+    }
+    served
+}
+
+fn work<D: Quantize>(trainer: &mut Trainer<'_, D>) -> Result<()> {
+    loop {
+        let Some(ranks) = trainer.ranks() else { return Ok(()) };
+        let (step, recipe, memory, later) = match ranks.hear()? {
+            Message::Step { step, recipe, memory, later } => (step, recipe, memory, later),
+            Message::End => return Ok(()),
+            _ => return Err(out_of_turn(0)),
+        };
+        let recipe = recipe
+            .parse()
+            .map_err(|error| Error::new(format!("the recipe {recipe} cannot be read: {error}")))?;
+        trainer.join(step, &recipe)?;
+        let memory = match later {
+            false => memory,
+            true => match trainer.ranks().map(Ranks::hear) {
+                Some(Ok(Message::Memory(memory))) => memory,
+                Some(Err(error)) => return Err(error),
+                _ => return Err(out_of_turn(0)),
+            },
+        };
+        let losses = trainer.take_parts(Memory::from_text(&memory).map_err(Error::new)?);
+        trainer.check()?;
+        trainer.check_ranks()?;
+        let losses = losses.into_iter().map(f64::to_bits).collect();
+        if let Some(ranks) = trainer.ranks() {
+            ranks.wires[0].tell(&text_of(&Message::Losses(losses))?)?;
+        }
+    }
+}
+
+impl<D: Quantize> Ranks<D> {
+    /// The next message of rank 0.
+    fn hear(&mut self) -> Result<Message> {
+        heard(self.wires[0].hear(None)?)
+    }
+
+    /// Tells rank 0 what went wrong, if that is there to hear it.
+    fn tell_failure(&mut self, error: &Error) {
+        if let Ok(text) = text_of(&Message::Failed(error.to_string())) {
+            let _ = self.wires[0].tell(&text);
+        }
+    }
+
+    /// Takes the weights from the ring and hands them on.
+    pub(crate) fn take_weights(&mut self, device: &D, params: &mut Buffer<D>) {
+        let hands_on = self.rank + 1 < self.size;
+        self.attempt(|ranks| {
+            for piece in pieces(params.len()) {
+                ranks.link.receive(device, params.part_mut(piece.clone()))?;
+                if hands_on {
+                    ranks.link.send(device, params.part(piece))?;
+                }
+            }
+            Ok(())
+        });
+    }
+}
