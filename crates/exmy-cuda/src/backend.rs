@@ -108,6 +108,9 @@ pub(crate) struct Boxes {
     pub(crate) tall: u32,
 }
 
+/// A point in what was asked of a stream; the backend knows what it is.
+pub(crate) type Mark = Arc<dyn Any + Send + Sync>;
+
 /// One stream of a device.
 pub(crate) trait Backend: Send + Sync {
     fn properties(&self) -> &Properties;
@@ -117,6 +120,14 @@ pub(crate) trait Backend: Send + Sync {
     fn same_device(&self, other: &dyn Backend) -> bool;
     /// Lets what is asked of this stream from now on wait for what was asked of the other until now.
     fn wait_for(&self, other: &dyn Backend) -> Result<()>;
+    /// The point up to which things were asked of this stream.
+    fn mark(&self) -> Result<Mark>;
+    /// Lets what is asked of this stream from now on wait for a point of a stream of any device of its kind.
+    fn after(&self, mark: &Mark) -> Result<()>;
+    /// Lets another device of its kind read this one's memory by itself, where the machine can do that.
+    fn lend_to(&self, other: &dyn Backend) -> Result<()>;
+    /// Copies from the memory of another device of its kind.
+    fn copy_from(&self, other: &dyn Backend, to: u64, from: u64, bytes: usize) -> Result<()>;
     fn alloc(&self, bytes: usize) -> Result<u64>;
     fn free(&self, address: u64, bytes: usize);
     fn upload(&self, to: u64, from: &[u8]) -> Result<()>;

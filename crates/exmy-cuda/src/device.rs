@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 #[cfg(feature = "emulated")]
 use crate::backend::emulated::Emulation;
-use crate::backend::{Backend, Properties, cuda};
+use crate::backend::{Backend, Mark, Properties, cuda};
 use crate::compile::{self, Architecture};
 use crate::module::{self, Module};
 use crate::{Buffer, Element, Error, Result};
@@ -98,6 +98,16 @@ impl Device {
             true => self.backend.wait_for(&*other.backend),
             false => Err(Error::OtherDevice { what: "an order between streams" }),
         }
+    }
+
+    /// The point up to which things were asked of this stream.
+    pub(crate) fn mark(&self) -> Result<Mark> {
+        self.backend.mark()
+    }
+
+    /// Lets what is asked of this stream from now on wait for a point of a stream of any device.
+    pub(crate) fn after(&self, mark: &Mark) -> Result<()> {
+        self.backend.after(mark)
     }
 
     /// Waits until everything is done that was asked of this stream.

@@ -15,6 +15,7 @@ mod memory;
 mod norms;
 mod products;
 mod recipes;
+mod ring;
 mod sums;
 pub mod verify;
 
@@ -24,6 +25,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub use memory::{Memory, Scalar, Tokens};
 pub use recipes::Packed;
+pub use ring::{Ring, ring};
 
 use crate::module::{
     ATTENTION, BLOCKS, CONVERT, ELEMENTWISE, F32, FAST_F32, GLA, HOPPER, LOSS, MOVE, NORMS, QUICK,

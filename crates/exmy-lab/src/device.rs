@@ -6,10 +6,11 @@ use std::str::FromStr;
 
 use crate::turns::{MOST, Turns};
 use exmy::error::{Error, Result};
+use exmy::parallel;
 use exmy::shown::printable_path;
 use exmy_cuda::train::Cuda;
 use exmy_cuda::{Device, Error as Failure};
-use exmy_train::nn::decoder;
+use exmy_train::nn::{Cpu, decoder};
 use exmy_train::recipe::Recipe;
 use exmy_train::train::checkpoint;
 use exmy_train::train::config::Config;
@@ -17,10 +18,11 @@ use exmy_train::train::data::Dataset;
 use exmy_train::train::fit;
 use exmy_train::train::memory::{self, size};
 use exmy_train::train::probe::Probe;
+use exmy_train::train::ranks::{self, train_together};
 use exmy_train::train::run::{self, Claim, Folder, Outcome, Watch};
 
 /// What is asked for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Choice {
     /// The processor.
     #[default]
@@ -29,20 +31,45 @@ pub enum Choice {
     Cuda(usize),
     /// The first GPU, or the processor where that one cannot be used.
     Auto,
+    /// Several GPUs, by their numbers, for one run at a time.
+    Several(Vec<usize>),
+    /// The processor as so many devices.
+    Cpus(usize),
 }
+
+/// What `--device` takes.
+const DEVICES: &str = "a device is cpu, cuda, cuda:1 (a GPU by its number) or auto; several GPUs that \
+                       train one run are separated by commas, as cuda:0,cuda:1";
 
 impl FromStr for Choice {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
+        if text.contains(',') {
+            let all = text.split(',').map(str::parse).collect::<Result<Vec<Self>, _>>()?;
+            if all.iter().all(|one| *one == Self::Cpu) {
+                return Ok(Self::Cpus(all.len()));
+            }
+            let number = |one: &Self| if let Self::Cuda(index) = one { Some(*index) } else { None };
+            let numbers: Option<Vec<usize>> = all.iter().map(number).collect();
+            let Some(numbers) = numbers else {
+                return Err(format!("one run is trained on GPUs or on the processor; {DEVICES}"));
+            };
+            let mut sorted = numbers.clone();
+            sorted.sort_unstable();
+            return match sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+                Some(pair) => Err(format!("cuda:{} is there twice; {DEVICES}", pair[0])),
+                None => Ok(Self::Several(numbers)),
+            };
+        }
         match text {
             "cpu" => Ok(Self::Cpu),
             "cuda" => Ok(Self::Cuda(0)),
             "auto" => Ok(Self::Auto),
-            _ => text.strip_prefix("cuda:").and_then(number).map_or_else(
-                || Err("a device is cpu, cuda, cuda:1 (a GPU by its number) or auto".to_owned()),
-                |index| Ok(Self::Cuda(index)),
-            ),
+            _ => text
+                .strip_prefix("cuda:")
+                .and_then(number)
+                .map_or_else(|| Err(DEVICES.to_owned()), |index| Ok(Self::Cuda(index))),
         }
     }
 }
@@ -60,6 +87,10 @@ pub enum Place {
     Cpu,
     /// A GPU.
     Cuda(Device),
+    /// Several GPUs that train one run.
+    Several(Vec<Device>),
+    /// The processor as so many devices, each with a share of the threads.
+    Cpus(usize),
 }
 
 impl Choice {
@@ -71,9 +102,11 @@ impl Choice {
     pub fn open(self, note: impl FnOnce(String)) -> Result<Place> {
         match self {
             Self::Cpu => Ok(Place::Cpu),
-            Self::Cuda(index) => Device::new(index).map(Place::Cuda).map_err(|error| {
-                Error::from(error).hint("--device cpu is the processor, with the same bits")
-            }),
+            Self::Cuda(index) => open(index).map(Place::Cuda),
+            Self::Several(numbers) => {
+                numbers.into_iter().map(open).collect::<Result<_>>().map(Place::Several)
+            }
+            Self::Cpus(count) => Ok(Place::Cpus(count)),
             Self::Auto => {
                 let usable = |device: Device| device.can_be_used().map(|()| device);
                 let found = Device::new(0).and_then(usable).map(Place::Cuda);
@@ -86,15 +119,25 @@ impl Choice {
     }
 }
 
+/// The GPU of a number.
+fn open(index: usize) -> Result<Device> {
+    Device::new(index).map_err(|error| {
+        Error::from(error).hint("--device cpu is the processor, with the same bits")
+    })
+}
+
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Cpu => f.write_str("cpu"),
-            Self::Cuda(device) => {
-                let properties = device.properties();
-                write!(f, "cuda:{} {}", properties.index, properties.name)
-            }
+            Self::Cpu => return f.write_str("cpu"),
+            Self::Cpus(count) => return write!(f, "cpu, as {count} devices"),
+            Self::Cuda(_) | Self::Several(_) => {}
         }
+        for (i, device) in self.gpus().iter().enumerate() {
+            let (properties, comma) = (device.properties(), if i > 0 { ", " } else { "" });
+            write!(f, "{comma}cuda:{} {}", properties.index, properties.name)?;
+        }
+        Ok(())
     }
 }
 
@@ -105,7 +148,24 @@ impl Place {
     /// # Errors
     /// With what would work.
     pub fn refuse(&self, config: &Config) -> Result<()> {
-        let Self::Cuda(device) = self else { return Ok(()) };
+        match self {
+            Self::Several(devices) => ranks::divides(config, devices.len())?,
+            Self::Cpus(count) => ranks::divides(config, *count)?,
+            Self::Cpu | Self::Cuda(_) => {}
+        }
+        self.gpus().iter().try_for_each(|device| Self::refuse_on(device, config))
+    }
+
+    /// The GPUs that compute.
+    fn gpus(&self) -> &[Device] {
+        match self {
+            Self::Cuda(device) => std::slice::from_ref(device),
+            Self::Several(devices) => devices,
+            Self::Cpu | Self::Cpus(_) => &[],
+        }
+    }
+
+    fn refuse_on(device: &Device, config: &Config) -> Result<()> {
         let of = device.properties();
         without_cores(&of.name, of.capability, &config.recipe).map_or(Ok(()), Err)?;
         let free = device.free_memory().map_err(Error::from)? as u64;
@@ -123,9 +183,14 @@ impl Place {
         })
     }
 
-    /// Runs that the device does at once, where the processor does so many: small ones share a GPU.
+    /// Runs that the device does at once, where the processor does so many: small ones share a GPU, and
+    /// several GPUs do one run at a time.
     pub fn at_once(&self, on_cpu: usize) -> usize {
-        if matches!(self, Self::Cpu) { on_cpu } else { MOST }
+        match self {
+            Self::Cpu => on_cpu,
+            Self::Cuda(_) => MOST,
+            Self::Several(_) | Self::Cpus(_) => 1,
+        }
     }
 
     /// What runs share: the memory that is free on a GPU.
@@ -138,13 +203,13 @@ impl Place {
     pub fn slow(&self, recipe: &Recipe) -> Option<String> {
         let on = |what: &str| format!("{recipe}: {what}");
         match self {
-            Self::Cpu => recipe.cores().map(|cores| {
+            Self::Cpu | Self::Cpus(_) => recipe.cores().map(|cores| {
                 on(&format!(
                     "sums={cores} is the model of a tensor core here, far slower than fast; a GPU of compute \
                      capability 9.0 has the thing itself, with the same bits"
                 ))
             }),
-            Self::Cuda(_) => recipe.on_host().map(|what| {
+            Self::Cuda(_) | Self::Several(_) => recipe.on_host().map(|what| {
                 on(&format!(
                     "{what} are the processor's work, to which numbers go and come back; steps are slow"
                 ))
@@ -158,9 +223,11 @@ impl Place {
     /// If the device fails.
     pub fn available(&self) -> Result<Option<u64>> {
         match self {
-            Self::Cpu => Ok(memory::available()),
-            Self::Cuda(device) => {
-                device.free_memory().map(|free| Some(free as u64)).map_err(Error::from)
+            Self::Cpu | Self::Cpus(_) => Ok(memory::available()),
+            Self::Cuda(_) | Self::Several(_) => {
+                let free = self.gpus().iter().map(Device::free_memory);
+                let free = free.collect::<exmy_cuda::Result<Vec<_>>>().map_err(Error::from)?;
+                Ok(free.into_iter().min().map(|free| free as u64))
             }
         }
     }
@@ -168,9 +235,17 @@ impl Place {
     /// A stream of a GPU with the kernels for a model under some recipes; `None` for the processor.
     ///
     /// # Errors
-    /// If the GPU has not the tensor cores that a recipe asks for, or kernels cannot be compiled.
+    /// If the GPU has not the tensor cores that a recipe asks for, kernels cannot be compiled, or there are
+    /// several devices.
     pub fn ready_for(&self, model: &decoder::Config, recipes: &[Recipe]) -> Result<Option<Cuda>> {
-        let Self::Cuda(device) = self else { return Ok(None) };
+        let device = match self {
+            Self::Cpu => return Ok(None),
+            Self::Cuda(device) => device,
+            Self::Several(_) | Self::Cpus(_) => {
+                return Err(Error::new("several devices train; one evaluates and generates")
+                    .hint("name one, as --device cuda:1"));
+            }
+        };
         let of = device.properties();
         for recipe in recipes {
             without_cores(&of.name, of.capability, recipe).map_or(Ok(()), Err)?;
@@ -192,17 +267,36 @@ impl Place {
         probes: Vec<Box<dyn Probe>>,
         claim: &Claim,
     ) -> Result<Outcome> {
-        let Self::Cuda(device) = self else {
+        if let Self::Cpus(count) = self {
+            let links = ranks::rings(*count).into_iter().map(|link| Box::new(link) as _).collect();
+            let (devices, threads) =
+                (vec![Cpu::new(); *count], parallel::threads().div_ceil(*count));
+            let devices = (&*devices, links);
+            return train_together(devices, threads, folder, data, watch, probes, claim);
+        }
+        if self.gpus().is_empty() {
             return run::train_claimed(folder, data, watch, probes, claim);
+        }
+        // Streams of its own, so that small runs share a device.
+        let stream = |device: &Device| device.stream().map(Cuda::new);
+        let devices = self.gpus().iter().map(stream).collect::<exmy_cuda::Result<Vec<_>>>();
+        let (devices, config) = (devices.map_err(Error::from)?, folder.config()?);
+        devices.iter().try_for_each(|cuda| cuda.ready(&config)).map_err(Error::from)?;
+        let trained = match &*devices {
+            [cuda] => run::train_on(cuda, folder, data, watch, probes, claim),
+            all => {
+                let links = exmy_cuda::train::ring(all).map_err(Error::from)?;
+                let links = links.into_iter().map(|link| Box::new(link) as _).collect();
+                train_together((all, links), 1, folder, data, watch, probes, claim)
+            }
         };
-        // A stream of its own, so that small runs share the device.
-        let cuda = Cuda::new(device.stream().map_err(Error::from)?);
-        cuda.ready(&folder.config()?).map_err(Error::from)?;
-        run::train_on(&cuda, folder, data, watch, probes, claim).map_err(|error| {
-            match cuda.take_failure() {
+        trained.map_err(|error| {
+            let failure = devices.iter().find_map(|cuda| Some((cuda, cuda.take_failure()?)));
+            match failure {
                 // What the failed run held is free again.
-                Some(failure) => {
-                    explained(&failure, device.free_memory().unwrap_or_default() as u64, folder)
+                Some((cuda, failure)) => {
+                    let free = cuda.device().free_memory().unwrap_or_default();
+                    explained(&failure, free as u64, folder)
                 }
                 None => error,
             }

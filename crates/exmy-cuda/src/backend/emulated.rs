@@ -18,7 +18,7 @@ use std::time::Instant;
 
 use libloading::Library;
 
-use super::{Backend, Boxes, Grid, Properties};
+use super::{Backend, Boxes, Grid, Mark, Properties};
 use crate::module::{HEADERS, Module};
 use crate::{Error, Result, cache};
 
@@ -212,6 +212,24 @@ impl Backend for Emulated {
 
     fn wait_for(&self, _: &dyn Backend) -> Result<()> {
         Ok(())
+    }
+
+    fn mark(&self) -> Result<Mark> {
+        self.0.state()?;
+        Ok(Arc::new(()))
+    }
+
+    fn after(&self, _: &Mark) -> Result<()> {
+        Ok(())
+    }
+
+    fn lend_to(&self, _: &dyn Backend) -> Result<()> {
+        Ok(())
+    }
+
+    fn copy_from(&self, _: &dyn Backend, to: u64, from: u64, bytes: usize) -> Result<()> {
+        self.0.state()?;
+        self.copy(to, from, bytes)
     }
 
     fn alloc(&self, bytes: usize) -> Result<u64> {

@@ -15,9 +15,11 @@
 
 mod host;
 mod member;
+mod threads;
 
 pub use host::{Channel, Staged, channels, rings};
 pub use member::serve;
+pub use threads::train_together;
 
 use crate::nn::chain::Chain;
 use crate::nn::device::{Buffer, Device, Slice, SliceMut};
@@ -78,9 +80,10 @@ enum Message {
 pub struct Ranks<D: Device> {
     rank: usize,
     size: usize,
-    link: Box<dyn Link<D>>,
-    /// Of rank 0 to each of the others in their order; of another to rank 0.
+    /// Of rank 0 to each of the others in their order; of another to rank 0. They go before the link, whose
+    /// end may wait for the others'.
     wires: Vec<Box<dyn Wire>>,
+    link: Box<dyn Link<D>>,
     /// The ranges of the gradient in the order in which they travel.
     route: Vec<Range<usize>>,
     /// What went wrong between the ranks first.

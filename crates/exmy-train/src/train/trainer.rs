@@ -74,6 +74,9 @@ pub fn decay_ranges(layout: &Layout, decay: Decay) -> Vec<(Range<usize>, bool)> 
 
 /// A network in training on a device.
 pub struct Trainer<'a, D: Quantize = Cpu> {
+    /// The others, if several devices take the parts of a step. They may read memory of this one until this
+    /// ends, so it goes first.
+    ranks: Option<Ranks<D>>,
     device: D,
     config: &'a Config,
     data: &'a Dataset,
@@ -94,8 +97,6 @@ pub struct Trainer<'a, D: Quantize = Cpu> {
     /// Losses of the parts of a step, until they are read.
     losses: Vec<D::Scalar>,
     shadow: Option<Shadow<D>>,
-    /// The others, if several devices take the parts of a step.
-    ranks: Option<Ranks<D>>,
 }
 
 /// What a gradient in f32 is made with and left in.

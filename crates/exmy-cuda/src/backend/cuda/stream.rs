@@ -14,7 +14,7 @@ use super::graph::{Graph, Queue};
 use super::{Gpu, locked};
 use crate::backend::batch::{self, Batch, Graphs, Starter};
 use crate::backend::idle::Idle;
-use crate::backend::{Backend, Boxes, Grid, Properties};
+use crate::backend::{Backend, Boxes, Grid, Mark, Properties};
 use crate::module::Module;
 use crate::{Error, Result};
 
@@ -34,6 +34,27 @@ struct Held {
     /// Freed by the host, and maybe used by what has not begun.
     freed: Vec<u64>,
     idle: Idle,
+}
+
+/// An event of its own for each mark.
+struct Reached {
+    gpu: Arc<Gpu>,
+    event: sys::CUevent,
+}
+
+// SAFETY: as for the device.
+unsafe impl Send for Reached {}
+// SAFETY: as above; nothing records the event again.
+unsafe impl Sync for Reached {}
+
+impl Drop for Reached {
+    fn drop(&mut self) {
+        // SAFETY: the handle is this value's own. Who waits for the event goes on waiting.
+        unsafe {
+            sys::cuCtxSetCurrent(self.gpu.context);
+            sys::cuEventDestroy_v2(self.event);
+        }
+    }
 }
 
 // SAFETY: as for the device; the event is recorded and waited for under the driver's own locks.
@@ -141,6 +162,66 @@ impl Backend for Stream {
             self.gpu.check(sys::cuEventRecord(other.reached, other.stream))?;
             self.gpu.check(sys::cuStreamWaitEvent(self.stream, other.reached, 0))
         }
+    }
+
+    fn mark(&self) -> Result<Mark> {
+        self.flush()?;
+        let mut event = ptr::null_mut();
+        let untimed = sys::CUevent_flags_enum::CU_EVENT_DISABLE_TIMING as u32;
+        // SAFETY: the context is current, the stream alive, and the handle is written to a variable of its
+        // type.
+        unsafe {
+            self.gpu.check(sys::cuEventCreate(&mut event, untimed))?;
+            let event = Reached { gpu: self.gpu.clone(), event };
+            self.gpu.check(sys::cuEventRecord(event.event, self.stream))?;
+            Ok(Arc::new(event))
+        }
+    }
+
+    fn after(&self, mark: &Mark) -> Result<()> {
+        let Some(reached) = mark.downcast_ref::<Reached>() else {
+            return Err(Error::OtherDevice { what: "an order between streams" });
+        };
+        self.flush()?;
+        // SAFETY: both handles are alive; an event of another device may be waited for.
+        self.gpu.check(unsafe { sys::cuStreamWaitEvent(self.stream, reached.event, 0) })
+    }
+
+    fn lend_to(&self, other: &dyn Backend) -> Result<()> {
+        let Some(other) = other.as_any().downcast_ref::<Self>() else {
+            return Err(Error::OtherDevice { what: "memory lent" });
+        };
+        let mut can = 0;
+        // SAFETY: the devices are open; the description lies in a variable of its type.
+        unsafe {
+            self.gpu.enter()?;
+            let (here, there) = (self.gpu.device, other.gpu.device);
+            self.gpu.check(sys::cuDeviceCanAccessPeer(&mut can, there, here))?;
+            if can == 0 || here == there {
+                // The driver copies by way of the host then.
+                return Ok(());
+            }
+            let access = sys::CUmemAccessDesc {
+                location: sys::CUmemLocation {
+                    type_: sys::CUmemLocationType_enum::CU_MEM_LOCATION_TYPE_DEVICE,
+                    id: there,
+                },
+                flags: sys::CUmemAccess_flags_enum::CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
+            };
+            self.gpu.check(sys::cuMemPoolSetAccess(self.gpu.pool, &access, 1))
+        }
+    }
+
+    fn copy_from(&self, other: &dyn Backend, to: u64, from: u64, bytes: usize) -> Result<()> {
+        let Some(other) = other.as_any().downcast_ref::<Self>() else {
+            return Err(Error::OtherDevice { what: "a copy between devices" });
+        };
+        self.flush()?;
+        // SAFETY: the caller's buffers have as many bytes, each in the context of its device.
+        self.gpu.check(unsafe {
+            let (here, there) = (self.gpu.context, other.gpu.context);
+            sys::cuMemcpyPeerAsync(to, here, from, there, bytes, self.stream)
+        })
     }
 
     fn alloc(&self, bytes: usize) -> Result<u64> {

@@ -66,7 +66,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
         return list().map(|()| 0);
     }
     let opening = Phase::begin("opening the GPU", false);
-    let place = arguments.device.open(|note| say!("{note}"))?;
+    let place = arguments.device.clone().open(|note| say!("{note}"))?;
     drop(opening);
     let Place::Cuda(device) = &place else {
         return Err(Error::new("the CPU is what is compared with")

@@ -93,7 +93,8 @@ pub(crate) struct Work {
     /// Show no progress: only the final table, and warnings
     #[arg(long, short)]
     pub(crate) quiet: bool,
-    /// Where to compute, to the same bits: cpu, cuda, cuda:1 (an NVIDIA GPU by its number), or auto
+    /// Where to compute, to the same bits: cpu, cuda, cuda:1 (an NVIDIA GPU by its number), or auto; several
+    /// GPUs that train one run are cuda:0,cuda:1
     #[arg(long, value_name = "D", default_value = "cpu", hide_default_value = true)]
     device: Choice,
 }
@@ -117,7 +118,7 @@ pub(crate) fn no_stream(path: &std::path::Path) -> Result<()> {
 impl Work {
     /// The device that is asked for; a line says so where `auto` is not a GPU.
     pub(crate) fn place(&self) -> Result<Place> {
-        self.device.open(|note| {
+        self.device.clone().open(|note| {
             if !self.quiet {
                 say!("{note}");
             }

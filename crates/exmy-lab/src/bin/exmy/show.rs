@@ -370,7 +370,7 @@ pub(crate) fn table(
         let first = &first.labels[0];
         notes.push(format!("loss in {unit}; gap: validation loss above that of {first}"));
     }
-    if let (Place::Cuda(_), false) = (place, speeds.is_empty()) {
+    if !matches!(place, Place::Cpu) && !speeds.is_empty() {
         notes.push(format!("trained on {place}"));
     }
     let columns = rows::width().unwrap_or(usize::MAX);
