@@ -3,7 +3,9 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
+use crate::rank::Rank;
 use crate::turns::{MOST, Turns};
 use exmy::error::{Error, Result};
 use exmy::parallel;
@@ -91,6 +93,8 @@ pub enum Place {
     Several(Vec<Device>),
     /// The processor as so many devices, each with a share of the threads.
     Cpus(usize),
+    /// Rank 0 of several processes that train one run, each on the processor or on a GPU.
+    Party(Arc<Rank>),
 }
 
 impl Choice {
@@ -131,6 +135,9 @@ impl fmt::Display for Place {
         match self {
             Self::Cpu => return f.write_str("cpu"),
             Self::Cpus(count) => return write!(f, "cpu, as {count} devices"),
+            Self::Party(rank) => {
+                return write!(f, "{}, rank 0 of {}", rank.place(), rank.size());
+            }
             Self::Cuda(_) | Self::Several(_) => {}
         }
         for (i, device) in self.gpus().iter().enumerate() {
@@ -151,6 +158,7 @@ impl Place {
         match self {
             Self::Several(devices) => ranks::divides(config, devices.len())?,
             Self::Cpus(count) => ranks::divides(config, *count)?,
+            Self::Party(rank) => ranks::divides(config, rank.size())?,
             Self::Cpu | Self::Cuda(_) => {}
         }
         self.gpus().iter().try_for_each(|device| Self::refuse_on(device, config))
@@ -161,6 +169,7 @@ impl Place {
         match self {
             Self::Cuda(device) => std::slice::from_ref(device),
             Self::Several(devices) => devices,
+            Self::Party(rank) => rank.gpus(),
             Self::Cpu | Self::Cpus(_) => &[],
         }
     }
@@ -189,7 +198,7 @@ impl Place {
         match self {
             Self::Cpu => on_cpu,
             Self::Cuda(_) => MOST,
-            Self::Several(_) | Self::Cpus(_) => 1,
+            Self::Several(_) | Self::Cpus(_) | Self::Party(_) => 1,
         }
     }
 
@@ -203,6 +212,7 @@ impl Place {
     pub fn slow(&self, recipe: &Recipe) -> Option<String> {
         let on = |what: &str| format!("{recipe}: {what}");
         match self {
+            Self::Party(rank) => rank.place().slow(recipe),
             Self::Cpu | Self::Cpus(_) => recipe.cores().map(|cores| {
                 on(&format!(
                     "sums={cores} is the model of a tensor core here, far slower than fast; a GPU of compute \
@@ -224,7 +234,7 @@ impl Place {
     pub fn available(&self) -> Result<Option<u64>> {
         match self {
             Self::Cpu | Self::Cpus(_) => Ok(memory::available()),
-            Self::Cuda(_) | Self::Several(_) => {
+            Self::Cuda(_) | Self::Several(_) | Self::Party(_) => {
                 let free = self.gpus().iter().map(Device::free_memory);
                 let free = free.collect::<exmy_cuda::Result<Vec<_>>>().map_err(Error::from)?;
                 Ok(free.into_iter().min().map(|free| free as u64))
@@ -241,7 +251,7 @@ impl Place {
         let device = match self {
             Self::Cpu => return Ok(None),
             Self::Cuda(device) => device,
-            Self::Several(_) | Self::Cpus(_) => {
+            Self::Several(_) | Self::Cpus(_) | Self::Party(_) => {
                 return Err(Error::new("several devices train; one evaluates and generates")
                     .hint("name one, as --device cuda:1"));
             }
@@ -267,6 +277,9 @@ impl Place {
         probes: Vec<Box<dyn Probe>>,
         claim: &Claim,
     ) -> Result<Outcome> {
+        if let Self::Party(rank) = self {
+            return rank.train(folder, data, watch, probes, claim);
+        }
         if let Self::Cpus(count) = self {
             let links = ranks::rings(*count).into_iter().map(|link| Box::new(link) as _).collect();
             let (devices, threads) =
@@ -298,9 +311,22 @@ impl Place {
                     let free = cuda.device().free_memory().unwrap_or_default();
                     explained(&failure, free as u64, folder)
                 }
+                None if devices.len() > 1 => stands(error, folder),
                 None => error,
             }
         })
+    }
+}
+
+/// An error that ended all ranks of a run, with what is left of it.
+pub(crate) fn stands(error: Error, folder: &Folder) -> Error {
+    match last_checkpoint(folder) {
+        Some(step) => error.hint(format!(
+            "the checkpoint of step {step} of {} stands: exmy train --resume goes on from it, on any number \
+             of devices",
+            printable_path(folder.path())
+        )),
+        None => error,
     }
 }
 

@@ -8,6 +8,7 @@ mod failures;
 mod layers;
 mod models;
 mod products;
+mod ranks;
 mod runtime;
 mod verified;
 

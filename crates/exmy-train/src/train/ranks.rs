@@ -15,6 +15,9 @@
 
 mod host;
 mod member;
+mod process;
+pub mod seat;
+pub mod tcp;
 mod threads;
 
 pub use host::{Channel, Staged, channels, rings};
@@ -72,8 +75,12 @@ enum Message {
     Losses(Vec<u64>),
     /// What went wrong.
     Failed(String),
-    /// There is nothing more to do.
+    /// There is nothing more to do for this run.
     End,
+    /// A run of this configuration begins, among processes.
+    Run(String),
+    /// There are no more runs.
+    Bye,
 }
 
 /// A rank of a run: its place among the others, and its ways to them.
@@ -92,6 +99,9 @@ pub struct Ranks<D: Device> {
 
 /// Numbers that travel at once where all weights do: the next rank hands on the first while the others come.
 const PIECE: usize = 1 << 22;
+
+/// Words of every error that says that another rank is no longer there.
+const ENDED: &str = "has ended";
 
 /// How long rank 0 waits for a rank to say why the run has to end.
 const REASON: Duration = Duration::from_secs(3);
@@ -239,7 +249,10 @@ impl<D: Device> Ranks<D> {
         for (wire, rank) in self.wires.iter_mut().zip(1..).filter(|_| self.rank == 0) {
             while let Ok(text) = wire.hear(Some(REASON)) {
                 if let Ok(Message::Failed(told)) = heard(text) {
-                    why.get_or_insert(failed(rank, &told));
+                    // That another has ended is no reason: that one may have told its own.
+                    if !told.contains(ENDED) {
+                        why.get_or_insert(failed(rank, &told));
+                    }
                     break;
                 }
             }

@@ -1,6 +1,8 @@
 //! The options that `convert`, `compute`, `verify` and `vectors` have in common, and how they treat their
 //! streams.
 
+use crate::phase::Phase;
+use crate::stop::Stop;
 use clap::{Args, ValueEnum};
 use exmy::error::{Error, Result};
 use exmy::format::Format;
@@ -13,9 +15,11 @@ use exmy::vectors::function::Kind;
 use exmy::vectors::lines::Malformed;
 use exmy_lab::amounts::thousands;
 use exmy_lab::device::{Choice, Place};
+use exmy_lab::rank::Rank;
 use std::cell::RefCell;
 use std::ffi::OsString;
 use std::io::{self, BufWriter, Read, StdinLock, StdoutLock, Write};
+use std::sync::Arc;
 
 /// What a function's name leaves open.
 #[derive(Args)]
@@ -123,6 +127,27 @@ impl Work {
                 say!("{note}");
             }
         })
+    }
+
+    /// The device of this process, which with `ranks` is one of several that train one run; `None` of one that
+    /// is not the first, once there is nothing more for it to do.
+    pub(crate) fn place_of(&self, ranks: bool, stop: &Stop) -> Result<Option<Place>> {
+        if !ranks {
+            return self.place().map(Some);
+        }
+        // Signals reach all processes of a job. The first of them writes a checkpoint and lets the others go.
+        let _held = stop.hold();
+        let gathering = Phase::begin("waiting for the other ranks", self.quiet);
+        let rank = Rank::gather(&self.device)?;
+        drop(gathering);
+        if rank.leads() {
+            return Ok(Some(Place::Party(Arc::new(rank))));
+        }
+        match rank.follow()? {
+            true => Ok(None),
+            // Rank 0 has said what went wrong.
+            false => std::process::exit(2),
+        }
     }
 
     /// Does `work` with as many threads as are wanted.

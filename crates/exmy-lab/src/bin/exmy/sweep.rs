@@ -37,6 +37,10 @@ pub(crate) struct Arguments {
     /// Collect results into manifest.json, table.txt and loss.svg, and print the table
     #[arg(long, conflicts_with_all = ["shard", "steal", "status"])]
     merge: bool,
+    /// This process is one of several that train each run together, as torchrun or Slurm started it: rank 0
+    /// does what the command says
+    #[arg(long)]
+    ranks: bool,
     #[command(flatten)]
     work: Work,
 }
@@ -70,11 +74,13 @@ pub(crate) fn run(arguments: &Arguments, stop: &Stop) -> Result<u8> {
     let stop = stop.looked_at();
     arguments.work.with_threads(|| {
         let quiet = arguments.work.quiet;
+        let Some(place) = arguments.work.place_of(arguments.ranks, stop)? else {
+            return Ok(stop.code());
+        };
         let reading = Phase::begin("reading the plan and its data", quiet);
         let plan = Plan::read(&arguments.plan)?;
         drop(reading);
         let runs = plan.runs.iter().map(|run| (run.name.as_str(), &run.config));
-        let place = arguments.work.place()?;
         runner::refuse_impossible(runs, &place)?;
         let mut folder = OutFolder::of_sweep(&out, &plan)?;
         if !quiet {

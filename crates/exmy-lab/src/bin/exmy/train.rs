@@ -97,6 +97,10 @@ pub(crate) struct Arguments {
     /// Print where the time of the steps went, evaluations included, and the memory held
     #[arg(long)]
     profile: bool,
+    /// This process is one of several that train each run together, as torchrun or Slurm started it: rank 0
+    /// does what the command says
+    #[arg(long)]
+    ranks: bool,
     #[command(flatten)]
     work: Work,
 }
@@ -122,7 +126,8 @@ fn long_help() -> String {
 pub(crate) fn run(arguments: Arguments, stop: &Stop) -> Result<u8> {
     let stop = stop.looked_at();
     // Before a folder is made.
-    let place = arguments.work.place()?;
+    let served = || arguments.work.place_of(arguments.ranks, stop);
+    let Some(place) = arguments.work.with_threads(served)? else { return Ok(stop.code()) };
     let work = || {
         let reading = || Phase::begin("reading the data", arguments.work.quiet);
         // One from the beginning until the first run: between two there would be a silence.

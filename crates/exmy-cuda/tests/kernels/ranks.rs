@@ -1,0 +1,97 @@
+//! One run on several devices of a process: the bytes of one, and the end of all where one fails.
+
+use exmy_cuda::train::{Cuda, ring, verify};
+use exmy_cuda::{Device, Emulation, Error};
+use exmy_train::nn::device::Cpu;
+use exmy_train::train::config::Config;
+use exmy_train::train::ranks::train_together;
+use exmy_train::train::record::Metrics;
+use exmy_train::train::run::{Folder, Outcome, Watch, claim, load_data, train_on};
+
+struct Silent;
+
+impl Watch for Silent {
+    fn step(&mut self, _: &Metrics, _: u64) -> bool {
+        true
+    }
+
+    fn phase(&mut self, _: &str) {}
+}
+
+/// A tied head, five parts of a step, memory of windows.
+fn config() -> Config {
+    let mut config = verify::runs::config(verify::runs::FAMILIES[1], "msamp-o1").unwrap();
+    config = config.overlaid("[train]\nbatch = 5\naccumulate = 5").unwrap();
+    config.train = config.train.with_steps(4);
+    config.record.checkpoint_every = 1;
+    config.record.eval_every = 0;
+    load_data(&mut config).unwrap();
+    config
+}
+
+/// Devices of their own, one of which may fail after so many launches.
+fn devices(count: usize, fails: Option<(usize, u64, Error)>) -> Option<Vec<Cuda>> {
+    let one = |rank: usize| {
+        let fails =
+            fails.clone().filter(|fails| fails.0 == rank).map(|(_, after, why)| (after, why));
+        let emulation = Emulation { fails, memory: 1 << 34, ..Emulation::default() };
+        let device = Device::emulated_with(env!("CARGO_TARGET_TMPDIR"), emulation)?;
+        Some(Cuda::new(device.unwrap()))
+    };
+    (0..count).map(one).collect()
+}
+
+fn train(devices: &[Cuda], folder: &Folder) -> exmy::error::Result<Outcome> {
+    let mut config = config();
+    let data = load_data(&mut config)?;
+    if !folder.config_file().exists() {
+        folder.create(&config)?;
+    }
+    let claim = claim(folder)?.unwrap();
+    let links = ring(devices).unwrap().into_iter().map(|link| Box::new(link) as _).collect();
+    train_together((devices, links), 1, folder, &data, &mut Silent, Vec::new(), &claim)
+}
+
+mod long {
+    use super::*;
+
+    #[test]
+    #[ignore = "long: .ci/run runs it"]
+    fn several_devices_write_the_bytes_of_one_and_end_together() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = |name: &str| Folder::new(place.path().join(name));
+        let mut config = config();
+        let data = load_data(&mut config).unwrap();
+        let whole = folder("whole");
+        whole.create(&config).unwrap();
+        let held = claim(&whole).unwrap().unwrap();
+        train_on(&Cpu::new(), &whole, &data, &mut Silent, Vec::new(), &held).unwrap();
+        drop(held);
+        let same = |name: &str| {
+            for file in
+                ["metrics.jsonl", "model.safetensors", "checkpoints/step-00000004.safetensors"]
+            {
+                let [a, b] =
+                    [&whole, &folder(name)].map(|run| std::fs::read(run.path().join(file)));
+                assert!(a.unwrap() == b.unwrap(), "{name}: {file}");
+            }
+        };
+        let Some(three) = devices(3, None) else { return };
+        train(&three, &folder("three")).unwrap();
+        same("three");
+        let lost = Error::Lost { device: "emulated".into(), reason: "gone".into() };
+        // In the second or third step.
+        for (rank, launches) in [(0, 3000), (1, 2000)] {
+            let run = folder(&format!("lost-{rank}"));
+            let two = devices(2, Some((rank, launches, lost.clone()))).unwrap();
+            let error = train(&two, &run).unwrap_err().to_string();
+            assert!(error.contains(&lost.to_string()), "{error}");
+            assert_eq!(error.contains("rank 1: "), rank == 1, "{error}");
+            assert_eq!(two[rank].take_failure(), Some(lost.clone()));
+            let done = run.checkpoints().read_dir().unwrap().count();
+            assert!((1..4).contains(&done), "{done}");
+            train(&devices(2, None).unwrap(), &run).unwrap();
+            same(&format!("lost-{rank}"));
+        }
+    }
+}
