@@ -1,11 +1,14 @@
 //! Where runs are trained and models are evaluated: on the processor, or on an NVIDIA GPU by exmy-cuda. The
 //! files of a run are the same bytes either way, but for `timing.jsonl`.
 
+mod rank;
+
+pub use rank::Rank;
+
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use crate::rank::Rank;
 use crate::turns::{MOST, Turns};
 use exmy::error::{Error, Result};
 use exmy::parallel;
@@ -20,8 +23,9 @@ use exmy_train::train::data::Dataset;
 use exmy_train::train::fit;
 use exmy_train::train::memory::{self, size};
 use exmy_train::train::probe::Probe;
-use exmy_train::train::ranks::{self, train_together};
+use exmy_train::train::ranks;
 use exmy_train::train::run::{self, Claim, Folder, Outcome, Watch};
+use exmy_train::train::together::train_together;
 
 /// What is asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

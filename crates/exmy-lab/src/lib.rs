@@ -58,7 +58,6 @@ pub mod page;
 pub mod plot;
 #[doc(hidden)]
 pub mod provenance;
-pub mod rank;
 pub mod report;
 pub mod runner;
 pub mod scaling;

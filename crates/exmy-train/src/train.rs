@@ -32,6 +32,7 @@ pub mod sample;
 pub mod schedule;
 pub mod start;
 pub mod stop;
+pub mod together;
 pub mod trainer;
 pub mod trigger;
 

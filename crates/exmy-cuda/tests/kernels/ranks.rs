@@ -4,9 +4,9 @@ use exmy_cuda::train::{Cuda, ring, verify};
 use exmy_cuda::{Device, Emulation, Error};
 use exmy_train::nn::device::Cpu;
 use exmy_train::train::config::Config;
-use exmy_train::train::ranks::train_together;
 use exmy_train::train::record::Metrics;
 use exmy_train::train::run::{Folder, Outcome, Watch, claim, load_data, train_on};
+use exmy_train::train::together::train_together;
 
 struct Silent;
 

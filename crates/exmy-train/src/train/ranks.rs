@@ -14,15 +14,10 @@
 //! A rank that ends closes both; then the others end, too, and rank 0 says what it was told.
 
 mod host;
-mod member;
-mod process;
 pub mod seat;
 pub mod tcp;
-mod threads;
 
 pub use host::{Channel, Staged, channels, rings};
-pub use member::serve;
-pub use threads::train_together;
 
 use crate::nn::chain::Chain;
 use crate::nn::device::{Buffer, Device, Slice, SliceMut};
@@ -65,7 +60,7 @@ pub trait Wire: Send {
 
 /// What rank 0 and another tell each other.
 #[derive(Debug, Serialize, Deserialize)]
-enum Message {
+pub(in crate::train) enum Message {
     /// Take your parts of this step. The weights follow on the ring, and a [`Memory`](Self::Memory) where
     /// that comes `later`.
     Step { step: u64, recipe: String, memory: String, later: bool },
@@ -261,6 +256,38 @@ impl<D: Device> Ranks<D> {
     }
 }
 
+/// What a rank other than 0 says and hears.
+impl<D: Device> Ranks<D> {
+    /// The next message of rank 0.
+    pub(in crate::train) fn hear(&mut self) -> Result<Message> {
+        heard(self.wires[0].hear(None)?)
+    }
+
+    /// Tells rank 0 something.
+    pub(in crate::train) fn tell_lead(&mut self, message: &Message) -> Result<()> {
+        self.wires[0].tell(&text_of(message)?)
+    }
+
+    /// Tells rank 0 what went wrong, if that is there to hear it.
+    pub(in crate::train) fn tell_failure(&mut self, error: &Error) {
+        let _ = self.tell_lead(&Message::Failed(error.to_string()));
+    }
+
+    /// Takes the weights from the ring and hands them on.
+    pub(crate) fn take_weights(&mut self, device: &D, params: &mut Buffer<D>) {
+        let hands_on = self.rank + 1 < self.size;
+        self.attempt(|ranks| {
+            for piece in pieces(params.len()) {
+                ranks.link.receive(device, params.part_mut(piece.clone()))?;
+                if hands_on {
+                    ranks.link.send(device, params.part(piece))?;
+                }
+            }
+            Ok(())
+        });
+    }
+}
+
 impl<D: Device> Drop for Ranks<D> {
     fn drop(&mut self) {
         if self.rank == 0 {
@@ -271,16 +298,16 @@ impl<D: Device> Drop for Ranks<D> {
 }
 
 /// Ranges of so many numbers that travel one after the other.
-fn pieces(len: usize) -> impl Iterator<Item = Range<usize>> {
+pub(in crate::train) fn pieces(len: usize) -> impl Iterator<Item = Range<usize>> {
     (0..len).step_by(PIECE).map(move |start| start..len.min(start + PIECE))
 }
 
-fn text_of(message: &Message) -> Result<String> {
+pub(in crate::train) fn text_of(message: &Message) -> Result<String> {
     serde_json::to_string(message)
         .map_err(|error| Error::new("cannot write a message").because(error))
 }
 
-fn heard(text: String) -> Result<Message> {
+pub(in crate::train) fn heard(text: String) -> Result<Message> {
     serde_json::from_str(&text)
         .map_err(|_| Error::new("another rank speaks otherwise").hint("run one program on all"))
 }
@@ -289,7 +316,7 @@ fn failed(rank: usize, why: &str) -> Error {
     Error::new(format!("rank {rank}: {why}"))
 }
 
-fn out_of_turn(rank: usize) -> Error {
+pub(in crate::train) fn out_of_turn(rank: usize) -> Error {
     Error::new(format!("rank {rank} answers what nobody asked"))
 }
 

@@ -335,7 +335,6 @@ impl<'a, D: Quantize> Trainer<'a, D> {
             }
             let (params, grads) = (self.params.all(), grads.all_mut());
             self.losses.push(self.model.forward_backward(params, grads, &batch, &mut engine));
-            drop(chain);
             if let (true, 0, Some(ranks)) = (later, part, &mut ranks) {
                 ranks.tell_memory(&images.memory);
             }

@@ -134,18 +134,21 @@ impl Line {
         Ok(Arc::new(Self { stream, from: Mutex::new(from), end }))
     }
 
-    fn gone(&self) -> Error {
-        // Who reads says why in a moment.
+    /// Why the connection has ended, if it has or does so in a moment.
+    fn end(&self) -> Option<Error> {
         let deadline = Instant::now() + Duration::from_millis(200);
         loop {
-            if let Some(why) = &*locked(&self.end) {
-                return Error::new(why);
-            }
-            if Instant::now() > deadline {
-                return Error::new("another rank has ended");
+            match &*locked(&self.end) {
+                Some(why) => return Some(Error::new(why)),
+                None if Instant::now() > deadline => return None,
+                None => {}
             }
             thread::sleep(Duration::from_millis(5));
         }
+    }
+
+    fn gone(&self) -> Error {
+        self.end().unwrap_or_else(|| Error::new("another rank has ended"))
     }
 
     fn send(&self, kind: u8, bytes: &[u8]) -> Result<()> {
@@ -363,6 +366,11 @@ impl Party {
     /// Wires as [`Ranks`](super::Ranks) takes them.
     pub fn wires(&self) -> Vec<Box<dyn Wire>> {
         self.lines.iter().map(|line| Box::new(line.clone()) as _).collect()
+    }
+
+    /// Of a rank other than 0: why rank 0 has ended, if it has.
+    pub(in crate::train) fn lost_lead(&self) -> Option<Error> {
+        self.lines[0].end()
     }
 
     /// The link over TCP.

@@ -5,10 +5,14 @@ use exmy::error::{Error, Result};
 use exmy_train::nn::Cpu;
 use exmy_train::train::config::Config;
 use exmy_train::train::preset::preset;
-use exmy_train::train::ranks::{Link, Ranks, Wire, channels, divides, rings, serve};
+use exmy_train::train::ranks::seat::{first_host, seat};
+use exmy_train::train::ranks::tcp::{Party, Seat};
+use exmy_train::train::ranks::{Link, divides, rings};
 use exmy_train::train::record::Metrics;
 use exmy_train::train::run::{Folder, Watch, claim, load_data, train_among};
+use exmy_train::train::together::train_together;
 use std::collections::BTreeMap;
+use std::net::TcpListener;
 use std::path::Path;
 use std::thread;
 
@@ -32,25 +36,10 @@ fn train(folder: &Path, config: &Config, size: usize, until: u64) -> Result<()> 
         folder.create(&config)?;
     }
     let claim = claim(&folder)?.ok_or_else(|| Error::new("another process has the run"))?;
-    let mut links: Vec<Box<dyn Link<Cpu>>> =
+    let links: Vec<Box<dyn Link<Cpu>>> =
         rings(size).into_iter().map(|link| Box::new(link) as _).collect();
-    let lead = links.remove(0);
-    thread::scope(|scope| {
-        let mut wires: Vec<Box<dyn Wire>> = Vec::new();
-        let mut others = Vec::new();
-        for (link, rank) in links.into_iter().zip(1..) {
-            let [here, there] = channels();
-            wires.push(Box::new(here));
-            let ranks = Ranks::member((rank, size), link, Box::new(there));
-            let (config, data) = (&config, &data);
-            others.push(scope.spawn(move || serve(&Cpu::new(), config, data, ranks)));
-        }
-        let ranks = (size > 1).then(|| Ranks::lead(lead, wires));
-        let watch = &mut Until(until);
-        let done = train_among(ranks, &Cpu::new(), &folder, &data, watch, Vec::new(), &claim);
-        others.into_iter().try_for_each(|other| other.join().expect("no rank panics"))?;
-        done.map(drop)
-    })
+    let (devices, watch) = (vec![Cpu::new(); size], &mut Until(until));
+    train_together((&devices, links), 1, &folder, &data, watch, Vec::new(), &claim).map(drop)
 }
 
 /// All files of a run but `timing.jsonl`.
@@ -98,16 +87,15 @@ fn any_number_of_ranks_writes_the_bytes_of_one() {
     let gla = "[model.gla]\nheads = 2";
     let rolled = "[[at]]\nstep = 2\nthen = 'chon'\n[[when]]\nmetric = 'spikes'\nabove = -1.0\nfor = 2\n\
         then = '+out=bf16'\nrollback = true\ntimes = 1";
-    for (name, recipe, changes) in [
-        ("gpt-nano", "mxfp4@sr8", biases),
-        ("gla-mini", "chon", gla),
-        ("nano", "msamp-o1", rolled),
-        ("gpt-nano", "mxfp8-e4m3+sums=hopper:bf16", ""),
+    for (name, recipe, changes, sizes) in [
+        ("gpt-nano", "mxfp4@sr8", biases, &[2, 3][..]),
+        ("gla-mini", "chon", gla, &[2]),
+        ("nano", "msamp-o1", rolled, &[3]),
     ] {
         let config = config(name, recipe, changes);
         let folder = |size: usize| place.path().join(format!("{name}-{recipe}-{size}"));
         train(&folder(1), &config, 1, u64::MAX).unwrap();
-        for size in [2, 3] {
+        for &size in sizes {
             train(&folder(size), &config, size, u64::MAX).unwrap();
             same(&folder(1), &folder(size));
         }
@@ -136,4 +124,89 @@ fn more_ranks_than_parts_are_refused() {
     assert!(error.contains("--set train.accumulate=10"), "{error}");
     let error = divides(&config, 11).unwrap_err().to_string();
     assert!(error.contains("train.batch is 10"), "{error}");
+}
+
+/// Seats of a party at a port of this machine.
+fn seats(size: usize) -> Vec<Seat> {
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let address = free.to_string();
+    (0..size).map(|rank| Seat { rank, size, local: rank, address: address.clone() }).collect()
+}
+
+/// Processes, here as threads, that know nothing of each other but an address.
+#[test]
+fn ranks_meet_over_tcp_and_write_the_bytes_of_one() {
+    let place = tempfile::tempdir().unwrap();
+    let [one, three] = ["one", "three"].map(|name| place.path().join(name));
+    let mut config = config("gpt-nano", "chon", "");
+    train(&one, &config, 1, u64::MAX).unwrap();
+    let data = load_data(&mut config).unwrap();
+    let folder = Folder::new(&three);
+    folder.create(&config).unwrap();
+    let held = claim(&folder).unwrap().unwrap();
+    let mut seats = seats(3);
+    thread::scope(|scope| {
+        for seat in seats.drain(1..) {
+            scope.spawn(move || {
+                let party = Party::gather(seat, "same", || ()).unwrap();
+                party.follow(|_| Ok((Cpu::new(), Box::new(party.ring()) as _))).unwrap();
+            });
+        }
+        let party = Party::gather(seats.remove(0), "same", || ()).unwrap();
+        let ranks = party.begin(&config, Box::new(party.ring())).unwrap();
+        let watch = &mut Until(u64::MAX);
+        train_among(Some(ranks), &Cpu::new(), &folder, &data, watch, Vec::new(), &held).unwrap();
+        party.dismiss();
+    });
+    same(&one, &three);
+}
+
+#[test]
+fn ranks_of_other_programs_are_told() {
+    let mut seats = seats(2);
+    let (second, first) = (seats.remove(1), seats.remove(0));
+    let other = thread::spawn(|| Party::gather(second, "exmy 0.2", || ()).unwrap_err().to_string());
+    let here = Party::gather(first, "exmy 0.1", || ()).unwrap_err().to_string();
+    let why = "rank 1 runs exmy 0.2, rank 0 exmy 0.1";
+    assert!(here.contains(why), "{here}");
+    assert!(other.join().unwrap().contains(why));
+}
+
+#[test]
+fn the_environment_says_who_one_is() {
+    let of = |variables: &[(&str, &str)]| {
+        let found = |name: &str| {
+            variables.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
+        };
+        seat(&found)
+    };
+    let torchrun = [
+        ("RANK", "3"),
+        ("WORLD_SIZE", "16"),
+        ("LOCAL_RANK", "1"),
+        ("MASTER_ADDR", "node7"),
+        ("MASTER_PORT", "29400"),
+        ("SLURM_PROCID", "0"),
+    ];
+    let expected = Seat { rank: 3, size: 16, local: 1, address: "node7:29400".into() };
+    assert_eq!(of(&torchrun).unwrap(), expected);
+    let agent = [&torchrun[..], &[("TORCHELASTIC_USE_AGENT_STORE", "True")]].concat();
+    assert_eq!(of(&agent).unwrap().address, "node7:29401");
+    let slurm = [
+        ("SLURM_PROCID", "2"),
+        ("SLURM_NTASKS", "4"),
+        ("SLURM_LOCALID", "0"),
+        ("SLURM_JOB_NODELIST", "gpu[03-04,9],login"),
+        ("SLURM_JOB_ID", "1234567"),
+    ];
+    let expected = Seat { rank: 2, size: 4, local: 0, address: "gpu03:24567".into() };
+    assert_eq!(of(&slurm).unwrap(), expected);
+    assert!(of(&slurm[1..]).unwrap_err().to_string().contains("SLURM_PROCID"));
+    assert!(of(&torchrun[1..]).unwrap_err().to_string().contains("RANK"));
+    let late = [&[("RANK", "16")], &torchrun[1..]].concat();
+    assert!(of(&late).unwrap_err().to_string().contains("RANK is 16 and WORLD_SIZE is 16"));
+    for (list, first) in [("a", "a"), ("a,b", "a"), ("n[1-3]", "n1"), ("n[7]-ib,m", "n7-ib")] {
+        assert_eq!(first_host(list).as_deref(), Some(first), "{list}");
+    }
+    assert_eq!(first_host(""), None);
 }

@@ -1,7 +1,7 @@
 //! One process of several that train one run, started by `torchrun`, Slurm or by hand: rank 0 does what the
 //! command says, the others take their parts of its steps. The files of a run are those of one device.
 
-use crate::device::{Choice, Place, stands};
+use super::{Choice, Place, stands};
 use exmy::error::{Error, Result};
 use exmy_cuda::Device;
 use exmy_train::nn::Cpu;

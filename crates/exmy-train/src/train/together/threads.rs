@@ -1,9 +1,10 @@
 //! Ranks that are threads of one process, each with a device.
 
-use super::{Link, Ranks, Wire, channels, serve};
+use super::serve;
 use crate::recipe::device::Quantize;
 use crate::train::data::Dataset;
 use crate::train::probe::Probe;
+use crate::train::ranks::{Link, Ranks, Wire, channels, divides};
 use crate::train::run::{Claim, Folder, Outcome, Watch, train_among};
 use exmy::error::{Error, Result};
 use exmy::parallel;
@@ -25,7 +26,7 @@ pub fn train_together<D: Quantize + Sync>(
     claim: &Claim,
 ) -> Result<Outcome> {
     let (config, size) = (folder.config()?, devices.len());
-    super::divides(&config, size)?;
+    divides(&config, size)?;
     let mut places = devices.iter().zip(links);
     let Some((first, lead)) = places.next() else { return Err(Error::new("no device is named")) };
     thread::scope(|scope| {

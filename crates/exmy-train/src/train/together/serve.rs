@@ -1,11 +1,10 @@
 //! What a rank other than 0 does: its parts of each step that it is told of, until there is nothing more.
 
-use super::{Message, Ranks, heard, out_of_turn, pieces, text_of};
-use crate::nn::device::Buffer;
 use crate::recipe::device::Quantize;
 use crate::recipe::memory::Memory;
 use crate::train::config::Config;
 use crate::train::data::Dataset;
+use crate::train::ranks::{Message, Ranks, out_of_turn};
 use crate::train::trainer::Trainer;
 use exmy::error::{Error, Result};
 
@@ -58,35 +57,7 @@ fn work<D: Quantize>(trainer: &mut Trainer<'_, D>) -> Result<()> {
         trainer.check_ranks()?;
         let losses = losses.into_iter().map(f64::to_bits).collect();
         if let Some(ranks) = trainer.ranks() {
-            ranks.wires[0].tell(&text_of(&Message::Losses(losses))?)?;
+            ranks.tell_lead(&Message::Losses(losses))?;
         }
-    }
-}
-
-impl<D: Quantize> Ranks<D> {
-    /// The next message of rank 0.
-    fn hear(&mut self) -> Result<Message> {
-        heard(self.wires[0].hear(None)?)
-    }
-
-    /// Tells rank 0 what went wrong, if that is there to hear it.
-    fn tell_failure(&mut self, error: &Error) {
-        if let Ok(text) = text_of(&Message::Failed(error.to_string())) {
-            let _ = self.wires[0].tell(&text);
-        }
-    }
-
-    /// Takes the weights from the ring and hands them on.
-    pub(crate) fn take_weights(&mut self, device: &D, params: &mut Buffer<D>) {
-        let hands_on = self.rank + 1 < self.size;
-        self.attempt(|ranks| {
-            for piece in pieces(params.len()) {
-                ranks.link.receive(device, params.part_mut(piece.clone()))?;
-                if hands_on {
-                    ranks.link.send(device, params.part(piece))?;
-                }
-            }
-            Ok(())
-        });
     }
 }

@@ -1,10 +1,11 @@
 //! Runs of a party of processes: rank 0 tells the others of each, and they serve until it says goodbye.
 
-use super::tcp::Party;
-use super::{Link, Message, Ranks, Wire, divides, heard, out_of_turn, serve, text_of};
+use super::serve;
 use crate::nn::device::Device;
 use crate::recipe::device::Quantize;
 use crate::train::config::Config;
+use crate::train::ranks::tcp::Party;
+use crate::train::ranks::{Link, Message, Ranks, Wire, divides, heard, out_of_turn, text_of};
 use crate::train::run::load_data;
 use exmy::error::{Error, Result};
 
@@ -51,8 +52,11 @@ impl Party {
                 Err(error) => return Err(told(&mut *wire, error)),
             };
             let ranks = Ranks::member((self.seat.rank, self.seat.size), link, wire);
-            // Rank 0 is told of what goes wrong from here on.
-            serve(&device, &config, &data, ranks).map_err(|error| (error, true))?;
+            // Rank 0 is told of what goes wrong from here on, if it is there.
+            serve(&device, &config, &data, ranks).map_err(|error| match self.lost_lead() {
+                None => (error, true),
+                Some(gone) => (gone, false),
+            })?;
         }
     }
 
