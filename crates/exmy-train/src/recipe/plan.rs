@@ -335,8 +335,8 @@ impl Plan {
         }
     }
 
-    /// Whether a step changes what the recipe remembers: it has windows of largest magnitudes, or hot channels
-    /// of which a choice is due.
+    /// Whether a step changes what the recipe remembers: it has windows of largest magnitudes, or hot
+    /// channels of which a choice is due.
     pub fn changes(&self, step: u64, memory: &Memory) -> bool {
         let products = [Product::Forward, Product::GradInput, Product::GradWeight];
         self.linears.iter().any(|&Linear { site, .. }| {

@@ -128,8 +128,8 @@ impl Work {
         })
     }
 
-    /// The device of this process, which with `ranks` is one of several that train one run; `None` of one that
-    /// is not the first, once there is nothing more for it to do.
+    /// The device of this process, which with `ranks` is one of several that train one run; `None` of one
+    /// that is not the first, once there is nothing more for it to do.
     pub(crate) fn place_of(&self, ranks: bool, stop: &Stop) -> Result<Option<Place>> {
         if !ranks {
             return self.place().map(Some);

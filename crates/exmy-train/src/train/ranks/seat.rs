@@ -6,7 +6,9 @@
 //! | how many | `WORLD_SIZE` | `SLURM_NTASKS` |
 //! | rank on its machine | `LOCAL_RANK` | `SLURM_LOCALID` |
 //! | where rank 0 is | `MASTER_ADDR` | the same, else the first of `SLURM_JOB_NODELIST` |
-//! | its port | `MASTER_PORT`; one more if `torchrun` keeps that itself | the same, else 20000 + `SLURM_JOB_ID` mod 10000 |
+//! | its port | `MASTER_PORT` | the same, else 20000 + `SLURM_JOB_ID` mod 10000 |
+//!
+//! Where `torchrun` keeps a store at that port, which another variable says, it is one more.
 
 use super::tcp::Seat;
 use exmy::error::{Error, Result};
