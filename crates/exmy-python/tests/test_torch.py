@@ -118,6 +118,42 @@ def restated(x, w, stream, seed):
     return exmy.gemm(x, w.T, sum="fast")
 
 
+def exact(shape, first):
+    """Numbers from -1 to 1, other ones for each `first`."""
+    words = (np.arange(np.prod(shape), dtype=np.uint32) + np.uint32(first)) * np.uint32(2654435761) >> np.uint32(8)
+    return torch.from_numpy((words.astype(np.float32) / np.float32(2**23) - np.float32(1)).reshape(shape))
+
+
+def digest(x):
+    """The sum of the numbers' bits times odd weights, modulo 2^64."""
+    words = np.ascontiguousarray(x).reshape(-1).view(np.uint32).astype(np.uint64)
+    return int((words * (2 * np.arange(len(words), dtype=np.uint64) + 1)).sum(dtype=np.uint64))
+
+
+@pytest.mark.parametrize(
+    "recipe, expected",
+    [
+        ("mxfp4@sr8", [147_273_240_649_576_448, 59_757_845_059_534_848, 225_054_219_697_913_856]),
+        ("nv-nvfp4+last=0", [148_787_475_689_439_232, 59_010_263_287_988_224, 225_148_264_881_777_449]),
+        ("msamp-o1", [148_865_326_728_871_936, 59_853_284_880_613_376, 224_329_803_543_609_344]),
+        ("bitred-e8m3", [148_801_272_114_118_656, 59_597_108_878_376_960, 224_621_728_439_468_941]),
+        ("nvfp4+hcp=d-o2-b", [148_656_876_174_746_439, 59_032_233_343_483_297, 221_076_587_163_688_555]),
+        ("mxpaper-e4m3", [148_866_762_193_108_992, 59_562_405_976_932_352, 225_639_017_066_528_768]),
+    ],
+)
+def test_a_layer_has_the_digests_of_training(recipe, expected):
+    """Those of `crates/exmy-train/tests/recipes/border.rs`: y, dx and dw of three steps, added up."""
+    name = "layers.1.q_proj+k_proj+v_proj"
+    layer = exmy.torch.Linear(64, 96, bias=False, recipe=recipe, name=name, seed=7, steps=10)
+    layer.weight.data, found = exact((96, 64), 1), [0, 0, 0]
+    for step in range(3):
+        exmy.torch.set_step(layer, step)
+        layer.zero_grad()
+        made = run(layer, (exact((48, 64), 1000 + step) * 2.0**step).numpy(), exact((48, 96), 2000 + step).numpy())
+        found = [(one + digest(x)) % 2**64 for one, x in zip(found, made)]
+    assert found == expected
+
+
 def test_a_layer_of_several_operators_rounds_each():
     layer = exmy.torch.Linear(INPUTS, 96, bias=False, recipe="nvfp4", name="layers.0.q_proj+k_proj+v_proj")
     w, g = layer.weight.detach().numpy(), RNG.standard_normal((TOKENS, 96)).astype(np.float32)

@@ -68,7 +68,7 @@ def _lines(run, name: str, every: int):
     path = _run(run) / name
     if not path.is_file():
         if not (path.parent / "config.toml").is_file():
-            raise FileNotFoundError(f"{path.parent} is no run, without a config.toml; read_runs lists those of a folder")
+            raise FileNotFoundError(f"{path.parent} is no run, without config.toml; read_runs lists those of a folder")
         why = "no probe was named in record.probes" if name == "probes.jsonl" else "the run has not begun"
         raise FileNotFoundError(f"there is no {path}: {why}")
     with open(path, "rb") as file:

@@ -268,7 +268,7 @@ def convert(
     """Makes every `torch.nn.Linear` of a model a `Linear` of a recipe, in place, and returns the model.
 
     Weights, hooks and the names of parameters stay, so an optimizer that has them goes on. Other modules that multiply,
-    as `Conv1D` of transformers, stay as they are, and so does what `skip` has a pattern of: `skip=["lm_head", "*.gate"]`.
+    as `Conv1D` of transformers, stay as they are, and so does what a pattern of `skip` matches: `["lm_head"]`.
 
     Rules of a recipe choose by places such as `layers.3.q_proj`. A path of Hugging Face's Llama says its place itself;
     for others `names` does, `*` standing for one word: `names={"h.*.attn.qkv": "layers.*.q_proj+k_proj+v_proj",

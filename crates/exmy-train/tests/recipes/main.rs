@@ -1,5 +1,6 @@
 //! Recipes at work: which image each product sees, and identities between recipes.
 
+mod border;
 mod bundles;
 mod docs;
 mod hot;
