@@ -90,6 +90,15 @@ def empty(folder):
     return folder / "empty"
 
 
+def test_reading_has_bounds(folder, monkeypatch):
+    monkeypatch.setattr(exmy._runs, "_LINE", 64)
+    with pytest.raises(ValueError, match="line 2: more than"):
+        exmy.read_metrics(folder / "mxfp4-s1")
+    monkeypatch.setattr(exmy._runs, "_FILE", 64)
+    with pytest.raises(ValueError, match="manifest.json has more than"):
+        exmy.read_runs(folder)
+
+
 @pytest.mark.parametrize("line", ["[1]", "{", '{"loss": 1}', "[" * 100000])
 def test_broken_lines_are_named(folder, line):
     run = folder / f"mxfp4-s1-{HASH}"
