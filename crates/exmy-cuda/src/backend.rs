@@ -120,6 +120,8 @@ pub(crate) trait Backend: Send + Sync {
     fn same_device(&self, other: &dyn Backend) -> bool;
     /// Lets what is asked of this stream from now on wait for what was asked of the other until now.
     fn wait_for(&self, other: &dyn Backend) -> Result<()>;
+    /// The driver's own handle of this stream, to which nothing waits any more; its context is the thread's.
+    fn handle(&self) -> Result<usize>;
     /// The point up to which things were asked of this stream.
     fn mark(&self) -> Result<Mark>;
     /// Lets what is asked of this stream from now on wait for a point of a stream of any device of its kind.

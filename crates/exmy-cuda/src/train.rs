@@ -12,6 +12,7 @@ mod device;
 mod gla;
 mod layers;
 mod memory;
+pub mod nccl;
 mod norms;
 mod products;
 mod recipes;

@@ -214,6 +214,10 @@ impl Backend for Emulated {
         Ok(())
     }
 
+    fn handle(&self) -> Result<usize> {
+        Err(Error::unfit("NCCL", "it needs a GPU"))
+    }
+
     fn mark(&self) -> Result<Mark> {
         self.0.state()?;
         Ok(Arc::new(()))

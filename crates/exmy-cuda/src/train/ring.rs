@@ -65,7 +65,7 @@ fn gone() -> Error {
 }
 
 /// What went wrong on a device first, or that a number has no memory.
-fn failed(device: &Cuda) -> Error {
+pub(super) fn failed(device: &Cuda) -> Error {
     use exmy_train::nn::device::Device;
     device.check().err().unwrap_or_else(|| Error::new("there is no memory for these numbers"))
 }

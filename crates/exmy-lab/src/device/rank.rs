@@ -1,13 +1,16 @@
 //! One process of several that train one run, started by `torchrun`, Slurm or by hand: rank 0 does what the
 //! command says, the others take their parts of its steps. The files of a run are those of one device.
 
-use super::{Choice, Place, stands};
+use super::{Choice, Place, explained, stands};
 use exmy::error::{Error, Result};
 use exmy_cuda::Device;
+use exmy_cuda::train::Cuda;
+use exmy_cuda::train::nccl::{self, Edges, Remote};
 use exmy_train::nn::Cpu;
 use exmy_train::train::data::Dataset;
 use exmy_train::train::fingerprint::Fingerprint;
 use exmy_train::train::probe::Probe;
+use exmy_train::train::ranks::Link;
 use exmy_train::train::ranks::seat::seat;
 use exmy_train::train::ranks::tcp::Party;
 use exmy_train::train::run::{Claim, Folder, Outcome, Watch, train_among};
@@ -17,6 +20,9 @@ use exmy_train::train::run::{Claim, Folder, Outcome, Watch, train_among};
 pub struct Rank {
     party: Party,
     place: Place,
+    /// The way by NCCL, on GPUs.
+    remote: Option<Remote>,
+    edges: Edges,
 }
 
 /// What tells one build of the program from another.
@@ -37,16 +43,53 @@ impl Rank {
         let seat = seat(&|name| std::env::var(name).ok().filter(|text| !text.is_empty()))?;
         let place = match choice {
             Choice::Cpu => Place::Cpu,
+            // Where a batch system shows each process its own GPUs, they count from 0 in each.
             Choice::Cuda(0) => {
-                return Err(Error::new("--ranks on GPUs is not there yet"));
+                let count = Device::count().map_err(Error::from)?.max(1);
+                Choice::Cuda(seat.local % count).open(|_| ())?
             }
             _ => {
-                return Err(Error::new("with --ranks each process has one device")
-                    .hint("--device cpu, or --device cuda: each its own of the machine's"));
+                return Err(Error::new("with --ranks each process has one device").hint(
+                    "--device cpu, or --device cuda: each the GPU of its number on its machine",
+                ));
             }
         };
-        let party = Party::gather(seat, &program(), || ())?;
-        Ok(Self { party, place })
+        let (edges, is_cuda) = (Edges::default(), matches!(place, Place::Cuda(_)));
+        let by_nccl = is_cuda && !nccl::is_off();
+        if by_nccl {
+            // Before anybody waits for this one.
+            nccl::version()?;
+        }
+        let what = if is_cuda { "on GPUs" } else { "on processors" };
+        let ended = edges.clone();
+        let party = Party::gather(seat, &format!("{} {what}", program()), move || ended.abort())?;
+        let Party { seat, .. } = &party;
+        let remote = match &place {
+            Place::Cuda(device) if by_nccl => {
+                let names = if seat.rank == 0 {
+                    let names = nccl::edges(seat.size)?;
+                    party.hand_out(&names.join(" "))?;
+                    names
+                } else {
+                    party.handed()?.split(' ').map(str::to_owned).collect()
+                };
+                if names.len() != seat.size {
+                    return Err(Error::new("rank 0 names another ring")
+                        .hint("set EXMY_NCCL alike for all ranks"));
+                }
+                Some(Remote::join(device, seat.rank, &names, &edges)?)
+            }
+            _ => None,
+        };
+        Ok(Self { party, place, remote, edges })
+    }
+
+    /// The way of numbers on a GPU.
+    fn link(&self) -> Box<dyn Link<Cuda>> {
+        match &self.remote {
+            Some(remote) => Box::new(remote.clone()),
+            None => Box::new(self.party.ring()),
+        }
     }
 
     /// Whether this is rank 0.
@@ -71,16 +114,22 @@ impl Rank {
         }
     }
 
-    /// Takes part in the runs of rank 0 until there are no more.
+    /// Takes part in the runs of rank 0 until there are no more; whether they came to a good end. Else rank 0
+    /// says what went wrong.
     ///
     /// # Errors
     /// If rank 0 has ended, or something went wrong here of which it could not be told.
     pub fn follow(&self) -> Result<bool> {
-        let followed =
-            self.party.follow(|_| Ok((Cpu::new(), Box::new(self.party.ring()) as Box<_>)));
+        let followed = match &self.place {
+            Place::Cuda(device) => self.party.follow(|config| {
+                let cuda = Cuda::new(device.stream().map_err(Error::from)?);
+                cuda.ready(config).map_err(Error::from)?;
+                Ok((cuda, self.link()))
+            }),
+            _ => self.party.follow(|_| Ok((Cpu::new(), Box::new(self.party.ring()) as _))),
+        };
         match followed {
             Ok(()) => Ok(true),
-            // Rank 0 says it.
             Err((_, true)) => Ok(false),
             Err((error, false)) => Err(error),
         }
@@ -99,9 +148,23 @@ impl Rank {
         claim: &Claim,
     ) -> Result<Outcome> {
         let config = folder.config()?;
-        let ranks = self.party.begin(&config, Box::new(self.party.ring()))?;
-        train_among(Some(ranks), &Cpu::new(), folder, data, watch, probes, claim)
-            .map_err(|error| stands(error, folder))
+        let Place::Cuda(device) = &self.place else {
+            let ranks = self.party.begin(&config, Box::new(self.party.ring()))?;
+            return train_among(Some(ranks), &Cpu::new(), folder, data, watch, probes, claim)
+                .map_err(|error| stands(error, folder));
+        };
+        let cuda = Cuda::new(device.stream().map_err(Error::from)?);
+        let ranks = self.party.begin(&config, self.link())?;
+        cuda.ready(&config).map_err(Error::from)?;
+        train_among(Some(ranks), &cuda, folder, data, watch, probes, claim).map_err(|error| {
+            match cuda.take_failure() {
+                Some(failure) => {
+                    let free = device.free_memory().unwrap_or_default();
+                    explained(&failure, free as u64, folder)
+                }
+                None => stands(error, folder),
+            }
+        })
     }
 }
 
@@ -110,5 +173,7 @@ impl Drop for Rank {
         if self.leads() {
             self.party.dismiss();
         }
+        // Nothing waits there any more, or nobody comes any more.
+        self.edges.abort();
     }
 }

@@ -164,6 +164,11 @@ impl Backend for Stream {
         }
     }
 
+    fn handle(&self) -> Result<usize> {
+        self.flush()?;
+        Ok(self.stream as usize)
+    }
+
     fn mark(&self) -> Result<Mark> {
         self.flush()?;
         let mut event = ptr::null_mut();

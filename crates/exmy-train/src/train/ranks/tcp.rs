@@ -363,6 +363,23 @@ impl Party {
         Ok(Self { lines: vec![Line::new(stream, 0, ended)?], ring, seat })
     }
 
+    /// Rank 0 tells all others the same words; to be called before any run, as [`handed`](Self::handed) by the
+    /// others.
+    ///
+    /// # Errors
+    /// If one has ended.
+    pub fn hand_out(&self, words: &str) -> Result<()> {
+        self.wires().iter_mut().try_for_each(|wire| wire.tell(words))
+    }
+
+    /// The words that rank 0 hands out.
+    ///
+    /// # Errors
+    /// If it has ended.
+    pub fn handed(&self) -> Result<String> {
+        self.wires()[0].hear(None)
+    }
+
     /// Wires as [`Ranks`](super::Ranks) takes them.
     pub fn wires(&self) -> Vec<Box<dyn Wire>> {
         self.lines.iter().map(|line| Box::new(line.clone()) as _).collect()
