@@ -414,7 +414,7 @@ impl<D: Quantize> Run<'_, D> {
             tokens_per_second: self.tokens as f64 / seconds,
             threads: exmy::parallel::threads(),
             simd: exmy::simd::level().name(),
-            device: self.trainer.device().name(),
+            device: self.trainer.devices(),
         })?;
         self.timing.sync()?;
         let folder = self.folder.checkpoints();

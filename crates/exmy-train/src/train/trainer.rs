@@ -203,6 +203,18 @@ impl<'a, D: Quantize> Trainer<'a, D> {
         &self.device
     }
 
+    /// What people call all that trains; `None` for the processor alone.
+    pub fn devices(&self) -> Option<String> {
+        let own = self.device.name();
+        match &self.ranks {
+            None => own,
+            Some(ranks) => {
+                let own = own.unwrap_or_else(|| "cpu".to_owned());
+                Some(format!("{own}, rank 0 of {}", ranks.size()))
+            }
+        }
+    }
+
     /// Waits for the device.
     ///
     /// # Errors

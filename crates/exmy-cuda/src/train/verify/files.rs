@@ -18,9 +18,11 @@ use exmy_train::recipe::device::Quantize;
 use exmy_train::train::config::Config;
 use exmy_train::train::data::Dataset;
 use exmy_train::train::record::Metrics;
-use exmy_train::train::run::{Folder, Watch, claim, load_data, train_on};
+use exmy_train::train::run::{Claim, Folder, Watch, claim, load_data, train_on};
 use exmy_train::train::start;
+use exmy_train::train::together::train_together;
 
+use super::super::{Cuda, ring};
 use super::places;
 use super::runs;
 
@@ -68,9 +70,13 @@ impl Watch for Until {
     fn phase(&mut self, _: &str) {}
 }
 
+fn claimed(folder: &Folder) -> Result<Claim> {
+    claim(folder)?.ok_or_else(|| Error::new("another process has the run"))
+}
+
 /// Trains the run in `folder` up to a step, or to its end.
 fn advance<D: Quantize>(device: &D, folder: &Folder, data: &Dataset, until: u64) -> Result<()> {
-    let claim = claim(folder)?.ok_or_else(|| Error::new("another process has the run"))?;
+    let claim = claimed(folder)?;
     train_on(device, folder, data, &mut Until(until), Vec::new(), &claim).map(|_| ())
 }
 
@@ -102,6 +108,55 @@ fn difference(expected: &Files, found: &Files) -> Option<Difference> {
         let both = [expected, found].map(|files| files.get(file).map(Vec::as_slice));
         places::difference(file, both)
     })
+}
+
+/// Trains in `folder`, which is to be empty, on several devices together and on the CPU, and compares: a tied
+/// head under stochastic rounding, gated linear attention under hot channels, and the run of
+/// [`compare`] with its windows and its rollback, whole and with the CPU in between. There is one part more
+/// than devices. `seen` gets each run once it was compared.
+///
+/// # Errors
+/// If a device fails, or files cannot be read or written.
+pub fn compare_together(
+    devices: &[Cuda],
+    folder: &Path,
+    mut seen: impl FnMut(&Compared),
+) -> Result<Vec<Compared>> {
+    let (cpu, end, parts) = (Cpu::new(), u64::MAX, devices.len() + 1);
+    let divided = format!("[train]\nbatch = {parts}\naccumulate = {parts}");
+    let together = |folder: &Folder, data: &Dataset, until: u64| {
+        let claim = claimed(folder)?;
+        let links = ring(devices)?.into_iter().map(|link| Box::new(link) as _).collect();
+        let watch = &mut Until(until);
+        train_together((devices, links), 1, folder, data, watch, Vec::new(), &claim).map(|_| ())
+    };
+    let mut compared = Vec::new();
+    for (name, family, recipe, changes, turns) in [
+        ("a tied head, e4m3@sr8", runs::FAMILIES[1], "e4m3@sr8", "", false),
+        ("gated linear attention, chon", runs::FAMILIES[2], "chon", "", false),
+        ("windows and a rollback", runs::FAMILIES[0], "msamp-o1", CHANGES, false),
+        ("the same, with the CPU in between", runs::FAMILIES[0], "msamp-o1", CHANGES, true),
+    ] {
+        let mut config = runs::config(family, recipe)?.overlaid(changes)?.overlaid(&divided)?;
+        let data = load_data(&mut config)?;
+        let run = |on: &str| -> Result<Folder> {
+            let run = Folder::new(folder.join(format!("{}-{on}", name.replace([' ', ','], "-"))));
+            run.create(&config).map(|()| run)
+        };
+        let (whole, other) = (run("cpu")?, run("together")?);
+        advance(&cpu, &whole, &data, end)?;
+        if turns {
+            together(&other, &data, 5)?;
+            advance(&cpu, &other, &data, 10)?;
+        }
+        together(&other, &data, end)?;
+        let (expected, found) = (read(whole.path())?, read(other.path())?);
+        let (files, bytes) = (expected.len(), expected.values().map(Vec::len).sum());
+        let this = Compared { name, files, bytes, first: difference(&expected, &found) };
+        seen(&this);
+        compared.push(this);
+    }
+    Ok(compared)
 }
 
 /// Trains in `folder`, which is to be empty, and compares; `seen` gets each run once it was compared.

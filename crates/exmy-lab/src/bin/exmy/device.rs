@@ -5,6 +5,7 @@ use crate::show;
 use clap::Args;
 use exmy::error::{Error, Result};
 use exmy::shown::printable_path;
+use exmy_cuda::train::verify::files::Compared;
 use exmy_cuda::train::{Cuda, verify};
 use exmy_cuda::verify::{Extent, library};
 use exmy_cuda::{Device, compile};
@@ -12,6 +13,7 @@ use exmy_lab::device::{Choice, Place};
 use exmy_train::nn::device::{Cpu, Device as _};
 use exmy_train::recipe::Recipe;
 use std::fs;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 
@@ -19,11 +21,12 @@ use std::sync::mpsc::channel;
 #[derive(Args)]
 #[command(
     after_long_help = "Examples:\n  exmy device\n  exmy device --verify\n  exmy device --verify \
-    --device cuda:1\n  EXMY_CACHE=kernels exmy device --compile 9.0\n\n\
+    --device cuda:1\n  exmy device --verify --device cuda:0,cuda:1\n  EXMY_CACHE=kernels exmy device --compile 9.0\n\n\
     --verify compares conversions, block formats and products, every operation of the layers at ragged \
     shapes, forward and backward, then ten steps of each family of models under twelve recipes and, with \
     Hopper's tensor cores, five of theirs, last the files of whole runs, some of which go from one device to \
-    the other. It ends with 1 at the first bit that differs, and says where."
+    the other. With several GPUs it compares runs that they train together. It ends with 1 at the first bit \
+    that differs, and says where."
 )]
 pub(crate) struct Arguments {
     /// Compare a GPU with the CPU: a table, and 1 as the exit code if a bit differs
@@ -32,7 +35,7 @@ pub(crate) struct Arguments {
     /// Compile all kernels for a compute capability into the folder of compiled kernels; needs no GPU
     #[arg(long, value_name = "9.0", conflicts_with = "verify", value_parser = capability)]
     compile: Option<(u32, u32)>,
-    /// The GPU that is compared: cuda, cuda:1
+    /// The GPU that is compared: cuda, cuda:1; or several, as cuda:0,cuda:1, that train runs together
     #[arg(long, value_name = "D", default_value = "cuda", requires = "verify")]
     device: Choice,
 }
@@ -68,9 +71,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
     let opening = Phase::begin("opening the GPU", false);
     let place = arguments.device.clone().open(|note| say!("{note}"))?;
     drop(opening);
-    let Place::Cuda(device) = &place else {
-        return Err(Error::new("the CPU is what is compared with")
-            .hint("--device cuda or cuda:1 names a GPU"));
+    let device = match &place {
+        Place::Cuda(device) => device,
+        Place::Several(devices) => return compare_together(devices),
+        _ => {
+            return Err(Error::new("the CPU is what is compared with")
+                .hint("--device cuda or cuda:1 names a GPU"));
+        }
     };
     describe(device)?;
     let compiling = Phase::begin("compiling the kernels", false);
@@ -149,14 +156,36 @@ fn compare(device: &Device) -> Result<u8> {
     }
 }
 
-/// The files of whole runs, in a folder that is removed.
+/// Runs that several GPUs train together; each is compared by itself elsewhere.
+fn compare_together(devices: &[Device]) -> Result<u8> {
+    devices.iter().try_for_each(describe)?;
+    let compiling = Phase::begin("compiling the kernels", false);
+    devices.iter().try_for_each(Device::prepare)?;
+    drop(compiling);
+    let _comparing = Phase::begin("comparing the GPUs with the CPU", false);
+    let devices: Vec<Cuda> = devices.iter().cloned().map(Cuda::new).collect();
+    let count = devices.len();
+    in_a_folder(&format!("files, {count} GPUs"), |folder, seen| {
+        verify::files::compare_together(&devices, folder, seen)
+    })
+}
+
+/// The files of whole runs.
 fn compare_files(cuda: &Cuda) -> Result<u8> {
+    in_a_folder("a run's files", |folder, seen| verify::files::compare(cuda, folder, seen))
+}
+
+/// Compares runs in a folder that is removed.
+fn in_a_folder(
+    what: &str,
+    compare: impl FnOnce(&Path, &mut dyn FnMut(&Compared)) -> Result<Vec<Compared>>,
+) -> Result<u8> {
     let folder = std::env::temp_dir().join(format!("exmy-verify-{}", std::process::id()));
     fs::create_dir(&folder).map_err(|error| Error::io("create", &folder, error))?;
     let mut shown = Ok(());
-    let compared = verify::files::compare(cuda, &folder, |run| {
-        let verify::files::Compared { name, files, bytes, first } = run;
-        let what = format!("a run's files, {name}");
+    let compared = compare(&folder, &mut |run| {
+        let Compared { name, files, bytes, first } = run;
+        let what = format!("{what}, {name}");
         let mut text = format!("{what:<60} {:<12} {files:>6} files {bytes:>12} bytes    ", "all");
         text += &match first {
             None => "equal\n".to_owned(),
