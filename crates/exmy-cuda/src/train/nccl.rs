@@ -1,5 +1,5 @@
-//! The ring of GPUs of several processes, by NCCL: numbers go from one to the next as they are. NCCL sends and
-//! receives them and adds nothing, so no bit depends on it.
+//! The ring of GPUs of several processes, by NCCL: numbers go from one to the next as they are. NCCL sends
+//! and receives them and adds nothing, so no bit depends on it.
 //!
 //! Each edge of the ring is a communicator of its own with two members, and each rank has a stream for what
 //! it sends and one for what it receives: on one communicator what is received would wait for what is sent.
@@ -312,8 +312,8 @@ impl Link<Cuda> for Remote {
         let address = buffer.address() + 4 * start as u64;
         let [_, stream] = &self.streams;
         let handle = device.attempt(|| stream.backend().handle()).ok_or_else(|| failed(device))?;
-        // SAFETY: the context is current and the buffer has as many numbers from there on. What the device was
-        // asked to do with them before is done when the sender has them: sums and weights go around the ring.
+        // SAFETY: the context is current and the buffer has as many numbers from there on. What the device
+        // was asked to do with them before is done when the sender has them: all go around the ring.
         self.from.with("receive", |nccl, edge| unsafe {
             let (to, stream) = (address as *mut c_void, handle as *mut c_void);
             (nccl.receive)(to, len, FLOAT32, 0, edge, stream)

@@ -21,7 +21,8 @@ use std::sync::mpsc::channel;
 #[derive(Args)]
 #[command(
     after_long_help = "Examples:\n  exmy device\n  exmy device --verify\n  exmy device --verify \
-    --device cuda:1\n  exmy device --verify --device cuda:0,cuda:1\n  EXMY_CACHE=kernels exmy device --compile 9.0\n\n\
+    --device cuda:1\n  exmy device --verify --device cuda:0,cuda:1\n  \
+    EXMY_CACHE=kernels exmy device --compile 9.0\n\n\
     --verify compares conversions, block formats and products, every operation of the layers at ragged \
     shapes, forward and backward, then ten steps of each family of models under twelve recipes and, with \
     Hopper's tensor cores, five of theirs, last the files of whole runs, some of which go from one device to \

@@ -363,8 +363,8 @@ impl Party {
         Ok(Self { lines: vec![Line::new(stream, 0, ended)?], ring, seat })
     }
 
-    /// Rank 0 tells all others the same words; to be called before any run, as [`handed`](Self::handed) by the
-    /// others.
+    /// Rank 0 tells all others the same words; to be called before any run, as [`handed`](Self::handed) by
+    /// the others.
     ///
     /// # Errors
     /// If one has ended.
