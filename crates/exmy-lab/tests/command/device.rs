@@ -102,3 +102,58 @@ fn the_list_of_gpus_may_be_empty() {
     let help = printed(folder.path(), "device", &["--help"]);
     assert!(help.contains("--verify"));
 }
+
+/// Two devices of one process and two processes write what one does, and say what trained; what cannot be
+/// divided is refused.
+#[test]
+fn several_devices_train_one_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let train = |name: &str, more: &[&str]| {
+        let mut command = exmy(&["train", "--quiet", "--out", &out(name)]);
+        command.args(["--preset", "gpt-nano", "--recipe", "mxfp4@sr8", "--steps", "3"]);
+        for setting in ["train.batch=6", "train.accumulate=3", "record.eval_windows=1"] {
+            command.args(["--set", setting]);
+        }
+        command.args(more);
+        command
+    };
+    let refused = |mut command: std::process::Command, words: &str| {
+        let output = command.output().unwrap();
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(2) && text.contains(words), "{text}");
+    };
+    refused(train("four", &["--device", "cpu,cpu,cpu,cpu"]), "--set train.accumulate=6");
+    refused(
+        train("mixed", &["--device", "cpu,cuda"]),
+        "one run is trained on GPUs or on the processor",
+    );
+    refused(train("twice", &["--device", "cuda:1,cuda:1"]), "cuda:1 is there twice");
+    let mut alone = train("alone", &["--ranks"]);
+    alone.env_remove("RANK").env_remove("WORLD_SIZE").env_remove("SLURM_PROCID");
+    refused(alone, "SLURM_PROCID is not in the environment");
+    assert!(std::fs::read_dir(folder.path()).unwrap().next().is_none(), "nothing is made");
+
+    assert!(train("one", &[]).status().unwrap().success());
+    assert!(train("two", &["--device", "cpu,cpu"]).status().unwrap().success());
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let rank = |rank: &str| {
+        let mut command = train("ranks", &["--ranks"]);
+        command.env("RANK", rank).env("WORLD_SIZE", "2").env("MASTER_ADDR", "127.0.0.1");
+        command.env("MASTER_PORT", port.to_string()).stdout(std::process::Stdio::null());
+        command.spawn().unwrap()
+    };
+    let both = [rank("1"), rank("0")].map(|mut process| process.wait().unwrap());
+    assert!(both.iter().all(std::process::ExitStatus::success), "{both:?}");
+    let file = |name: &str, file: &str| {
+        let mut run = std::fs::read_dir(out(name)).unwrap().map(|entry| entry.unwrap().path());
+        std::fs::read(run.find(|path| path.is_dir()).unwrap().join(file)).unwrap()
+    };
+    for name in ["two", "ranks"] {
+        for path in ["config.toml", "metrics.jsonl", "model.safetensors", "summary.json"] {
+            assert!(file(name, path) == file("one", path), "{name}: {path}");
+        }
+        let timing = String::from_utf8(file(name, "timing.jsonl")).unwrap();
+        assert!(timing.contains("\"device\":\"cpu, rank 0 of 2\""), "{timing}");
+    }
+}
