@@ -157,3 +157,40 @@ fn several_devices_train_one_run() {
         assert!(timing.contains("\"device\":\"cpu, rank 0 of 2\""), "{timing}");
     }
 }
+
+/// A rank that is killed ends all: rank 0 says which, and the run goes on from its checkpoint on one device.
+#[test]
+fn a_rank_that_dies_ends_all() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("run");
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let start = |rank: &str| {
+        let mut command = exmy(&["train", "--quiet", "--ranks", "--preset", "gpt-nano"]);
+        command.args(["--recipe", "f32", "--steps", "1e6", "--out", out.to_str().unwrap()]);
+        for setting in ["train.batch=2", "train.accumulate=2", "record.checkpoint_every=2"] {
+            command.args(["--set", setting]);
+        }
+        command.args(["--set", "record.eval_windows=1", "--set", "record.eval_every=0"]);
+        command.env("RANK", rank).env("WORLD_SIZE", "2").env("MASTER_ADDR", "127.0.0.1");
+        command.env("MASTER_PORT", port.to_string()).stderr(std::process::Stdio::piped());
+        command.spawn().unwrap()
+    };
+    let (mut other, lead) = (start("1"), start("0"));
+    let has_checkpoint = || {
+        let runs = std::fs::read_dir(&out).into_iter().flatten().flatten();
+        let mut steps =
+            runs.filter_map(|run| std::fs::read_dir(run.path().join("checkpoints")).ok());
+        steps.any(|mut steps| steps.next().is_some())
+    };
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while !has_checkpoint() {
+        assert!(std::time::Instant::now() < until, "no checkpoint");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    other.kill().unwrap();
+    other.wait().unwrap();
+    let output = lead.wait_with_output().unwrap();
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    assert!(text.contains("rank 1 has ended") && text.contains("--resume goes on"), "{text}");
+}
