@@ -1,6 +1,6 @@
 //! One run on several devices of a process: the bytes of one, and the end of all where one fails.
 
-use exmy_cuda::train::{Cuda, ring, verify};
+use exmy_cuda::train::{Cuda, nccl, ring, verify};
 use exmy_cuda::{Device, Emulation, Error};
 use exmy_train::nn::device::Cpu;
 use exmy_train::train::config::Config;
@@ -50,6 +50,24 @@ fn train(devices: &[Cuda], folder: &Folder) -> exmy::error::Result<Outcome> {
     let claim = claim(folder)?.unwrap();
     let links = ring(devices).unwrap().into_iter().map(|link| Box::new(link) as _).collect();
     train_together((devices, links), 1, folder, &data, &mut Silent, Vec::new(), &claim)
+}
+
+/// Where NCCL is, as under `EXMY_NCCL`, it names rings; else the error says where it was looked for.
+#[test]
+fn nccl_is_there_or_what_was_tried_is_said() {
+    match nccl::version() {
+        Ok(version) => {
+            assert!(version > 20_000, "{version}");
+            let names = nccl::edges(2).unwrap();
+            assert!(names[0] != names[1], "{names:?}");
+            let hexadecimal = |name: &String| name.bytes().all(|byte| byte.is_ascii_hexdigit());
+            assert!(names.iter().all(|name| name.len() == 256 && hexadecimal(name)), "{names:?}");
+        }
+        Err(error) => {
+            let text = error.to_string();
+            assert!(text.contains("looked for") && text.contains("EXMY_NCCL"), "{text}");
+        }
+    }
 }
 
 mod long {
