@@ -406,14 +406,15 @@ impl<'a, D: Quantize> Trainer<'a, D> {
         }
     }
 
-    /// The losses of all parts of the step.
-    fn losses(&mut self) -> Vec<f64> {
+    /// The sum of the losses of all parts of the step, from the first to the last.
+    fn loss_of_parts(&mut self) -> f64 {
+        let add = |sum, loss| sum + loss;
         let own = self.losses.iter().map(|loss| self.device.value(loss));
-        let Some(ranks) = &mut self.ranks else { return own.collect() };
+        let Some(ranks) = &mut self.ranks else { return own.fold(0.0, add) };
         let mut all = vec![0.0; self.config.train.accumulate];
         all.iter_mut().step_by(ranks.size()).zip(own).for_each(|(loss, own)| *loss = own);
         ranks.add_losses(&mut all);
-        all
+        all.into_iter().fold(0.0, add)
     }
 
     /// Whether the next steps also leave the gradient of f32 at the same weights and batch. Nothing
@@ -494,7 +495,7 @@ impl<'a, D: Quantize> Trainer<'a, D> {
             );
         }
         let grad_norm = grad_norm();
-        let loss = self.losses().into_iter().fold(0.0, |sum, loss| sum + loss) / parts as f64;
+        let loss = self.loss_of_parts() / parts as f64;
         self.progress.step += 1;
         self.progress.tokens += (train.batch * model.context()) as u64;
         Step { loss, lr, grad_norm, clipped: clips && grad_norm > train.clip }
