@@ -9,6 +9,7 @@
 //! the batches those of the embedded language; both are the same bits on every machine.
 
 mod losses;
+mod proxy;
 
 use exmy_train::train::config::Config;
 use exmy_train::train::data::{Batches, DataOptions, Dataset, Source};
@@ -132,7 +133,7 @@ fn write_models() {
         let config = config(preset, changes);
         let trainer = Trainer::new(&config, &data).unwrap();
         let params = &trainer.state().params;
-        let mut tensors: Vec<(String, Dtype, Vec<usize>, Vec<u8>)> = Vec::new();
+        let mut tensors: Vec<Tensor> = Vec::new();
         for entry in trainer.layout() {
             let bytes = params[entry.range.clone()].iter().flat_map(|x| x.to_le_bytes());
             tensors.push((entry.name.clone(), Dtype::F32, entry.shape.clone(), bytes.collect()));
@@ -152,11 +153,19 @@ fn write_models() {
         tensors.push(("batches.targets".into(), Dtype::I32, shape, predicted));
         let losses = train(&config, &data).0.iter().flat_map(|loss| loss.to_le_bytes()).collect();
         tensors.push(("exmy.losses".into(), Dtype::F64, vec![STEPS as usize], losses));
-        let views = tensors.iter().map(|(name, dtype, shape, bytes)| {
-            (name, TensorView::new(*dtype, shape.clone(), bytes).unwrap())
-        });
-        let path = folder.join(format!("{name}.safetensors"));
-        std::fs::write(path, safetensors::serialize(views, None).unwrap()).unwrap();
-        std::fs::write(folder.join(format!("{name}.toml")), config.to_toml()).unwrap();
+        save(&folder.join(name), &config, &tensors);
     }
+}
+
+/// Name, element type, shape and bytes of what a file holds.
+type Tensor = (String, Dtype, Vec<usize>, Vec<u8>);
+
+/// Writes `path.safetensors` and, beside it, the configuration as `path.toml`.
+fn save(path: &Path, config: &Config, tensors: &[Tensor]) {
+    let views = tensors.iter().map(|(name, dtype, shape, bytes)| {
+        (name, TensorView::new(*dtype, shape.clone(), bytes).unwrap())
+    });
+    let bytes = safetensors::serialize(views, None).unwrap();
+    std::fs::write(path.with_extension("safetensors"), bytes).unwrap();
+    std::fs::write(path.with_extension("toml"), config.to_toml()).unwrap();
 }
