@@ -411,3 +411,20 @@ def test_a_gpu_rounds_with_the_bits_of_the_cpu(where, monkeypatch):
             exmy.torch.fake_quantize(x, "mxfp4", 3)
     for one, other in zip(found, expected):
         same(one.numpy(), other.numpy())
+
+
+def test_a_bias_of_its_own_type_keeps_its_gradient():
+    layer = exmy.torch.Linear(64, 32, recipe="mxfp8-e4m3")
+    layer.weight.data = layer.weight.data.bfloat16()
+    layer(torch.randn(16, 64)).backward(torch.randn(16, 32))
+    found = layer.bias.grad
+    assert layer.weight.grad.dtype == torch.bfloat16 and not torch.equal(found, found.bfloat16().float())
+
+
+def test_evaluation_of_an_encoder_goes_through_its_layers():
+    layer = torch.nn.TransformerEncoderLayer(64, 4, 128, batch_first=True)
+    exmy.torch.convert(layer, "mxfp4", skip=["self_attn"]).eval()
+    x = torch.randn(2, 8, 64)
+    with_gradients = layer(x).detach()
+    with torch.no_grad():
+        assert (layer(x) - with_gradients).abs().max() < 1e-5

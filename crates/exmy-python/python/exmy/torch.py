@@ -152,6 +152,7 @@ class _Products(torch.autograd.Function):
         # Tokens of a sequence, which exponents bumped by position ask for.
         ctx.at = (plan.step, plan.part, trains), x.shape[-2] if x.dim() > 2 else 0
         ctx.plan, ctx.index = plan, index
+        ctx.kinds = weight.dtype, None if bias is None else bias.dtype
         y = _empty((count, weight.shape[0]), x)
         if count:
             b = None if bias is None else _plain(bias, "bias")
@@ -174,7 +175,8 @@ class _Products(torch.autograd.Function):
         if count and (need[1] or need[2]):
             _call(plan.grad_weight, gpu, gpu, ctx.index, ctx.at, count, g, _plain(rows, "x"), dw, db)
         dx = None if dx is None else dx.to(x.dtype).reshape(x.shape)
-        return dx, *(None if one is None else one.to(weight.dtype) for one in (dw, db)), None, None, None
+        dw, db = (None if one is None else one.to(kind) for one, kind in zip((dw, db), ctx.kinds))
+        return dx, dw, db, None, None, None
 
 
 class Linear(torch.nn.Linear):
@@ -308,6 +310,10 @@ def convert(
             f"which stay PyTorch's",
             stacklevel=2,
         )
+    for module in model.modules():
+        # Its evaluation without gradients would read the weights itself, past these layers.
+        if isinstance(module, torch.nn.TransformerEncoderLayer):
+            module.activation_relu_or_gelu = 0
     for index, (path, module) in enumerate(paths.items()):
         module.__class__ = Linear
         module._exmy = plan, index, places[path]
