@@ -428,3 +428,10 @@ def test_evaluation_of_an_encoder_goes_through_its_layers():
     with_gradients = layer(x).detach()
     with torch.no_grad():
         assert (layer(x) - with_gradients).abs().max() < 1e-5
+
+
+def test_a_state_of_another_recipe_is_refused():
+    windows = exmy.torch.Linear(64, 64, recipe="e4m3/tensor:e8m0@rceil@window4")
+    other = exmy.torch.Linear(64, 64, recipe="mxfp4")
+    with pytest.raises(ValueError, match="the state is of recipe mxfp4, and the model's is e4m3"):
+        exmy.torch.load_state(windows, exmy.torch.state(other))

@@ -347,7 +347,8 @@ def set_step(model: torch.nn.Module, step: int, part: int = 0) -> None:
 
 def state(model: torch.nn.Module) -> list[dict]:
     """The step, and what recipes remember from step to step (windows of magnitudes, hot channels), for a checkpoint."""
-    return [{"step": plan.step, "part": plan.part, "memory": plan.inner.memory} for plan in _plans(model)]
+    made = lambda plan: {"recipe": plan.inner.recipe, "step": plan.step, "part": plan.part, "memory": plan.inner.memory}
+    return [made(plan) for plan in _plans(model)]
 
 
 def load_state(model: torch.nn.Module, state: list[dict]) -> None:
@@ -355,5 +356,8 @@ def load_state(model: torch.nn.Module, state: list[dict]) -> None:
     plans = _plans(model)
     if len(state) != len(plans):
         raise ValueError(f"the state is of {len(state)} recipes, and the model has {len(plans)}")
+    for plan, one in zip(plans, state):
+        if one["recipe"] != plan.inner.recipe:
+            raise ValueError(f"the state is of recipe {one['recipe']}, and the model's is {plan.inner.recipe}")
     for plan, one in zip(plans, state):
         plan.step, plan.part, plan.inner.memory = one["step"], one["part"], one["memory"]
