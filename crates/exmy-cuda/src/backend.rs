@@ -10,6 +10,8 @@ pub(crate) mod cuda;
 #[cfg(feature = "emulated")]
 pub(crate) mod emulated;
 mod idle;
+#[cfg(all(test, feature = "train"))]
+pub(crate) mod recorded;
 
 use std::any::Any;
 use std::sync::Arc;

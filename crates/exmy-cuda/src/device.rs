@@ -70,6 +70,12 @@ impl Device {
         Some(backend.properties().has_kernels().map(|()| Self { backend }))
     }
 
+    /// By way of another backend.
+    #[cfg(all(test, feature = "train"))]
+    pub(crate) fn with(backend: Arc<dyn Backend>) -> Self {
+        Self { backend }
+    }
+
     /// Another stream of the same device.
     ///
     /// # Errors

@@ -289,6 +289,12 @@ impl Remote {
 }
 
 impl Link<Cuda> for Remote {
+    fn wait_for(&mut self, device: &Cuda) -> Result<()> {
+        let [_, receives] = &self.streams;
+        let waits = device.attempt(|| receives.after(&device.device().mark()?));
+        waits.ok_or_else(|| failed(device))
+    }
+
     fn send(&mut self, device: &Cuda, numbers: Slice<'_, Cuda>) -> Result<()> {
         let Some(buffer) = &numbers.memory().buffer else { return Err(failed(device)) };
         let address = buffer.address() + 4 * numbers.start() as u64;
@@ -313,7 +319,8 @@ impl Link<Cuda> for Remote {
         let [_, stream] = &self.streams;
         let handle = device.attempt(|| stream.backend().handle()).ok_or_else(|| failed(device))?;
         // SAFETY: the context is current and the buffer has as many numbers from there on. What the device
-        // was asked to do with them before is done when the sender has them: all go around the ring.
+        // was asked to do with them before comes first: the stream waits for it, or all that goes around the
+        // ring came after it.
         self.from.with("receive", |nccl, edge| unsafe {
             let (to, stream) = (address as *mut c_void, handle as *mut c_void);
             (nccl.receive)(to, len, FLOAT32, 0, edge, stream)

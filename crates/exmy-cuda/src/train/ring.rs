@@ -6,7 +6,8 @@
 //! That stream waits for the copy where it needs the numbers.
 //!
 //! What is handed on must not change until it is copied. It does not: each sum is written again only after it
-//! has been around the ring, and so do the weights, which change after all sums are there.
+//! has been around the ring, and so do the weights, which change after all sums are there. What a copy writes
+//! to must not be in use: the stream of copies waits for what the other did before ([`Link::wait_for`]).
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 
@@ -71,6 +72,11 @@ pub(super) fn failed(device: &Cuda) -> Error {
 }
 
 impl Link<Cuda> for Ring {
+    fn wait_for(&mut self, device: &Cuda) -> Result<()> {
+        let waits = device.attempt(|| self.copies.after(&device.device().mark()?));
+        waits.ok_or_else(|| failed(device))
+    }
+
     fn send(&mut self, device: &Cuda, numbers: Slice<'_, Cuda>) -> Result<()> {
         let Some(buffer) = &numbers.memory().buffer else { return Err(failed(device)) };
         let address = buffer.address() + 4 * numbers.start() as u64;
@@ -105,5 +111,75 @@ impl Drop for Ring {
         self.reads = None;
         // Nothing is ever sent: this ends with the other end, before which no memory here may be freed.
         let _ = self.read.recv();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::recorded::Record;
+    use crate::train::verify;
+    use exmy_train::nn::device::{Device as _, MatrixMut};
+    use exmy_train::train::record::Metrics;
+    use exmy_train::train::run::{Folder, Watch, claim, load_data};
+    use exmy_train::train::together::train_together;
+
+    struct Silent;
+
+    impl Watch for Silent {
+        fn step(&mut self, _: &Metrics, _: u64) -> bool {
+            true
+        }
+
+        fn phase(&mut self, _: &str) {}
+    }
+
+    /// Everything that two and three devices copy in a run is in order with what their other streams do.
+    #[test]
+    fn copies_come_after_what_the_memory_was_used_for() {
+        for size in [2, 3] {
+            let record = Record::default();
+            let devices: Vec<Cuda> = (0..size).map(|_| Cuda::new(record.device())).collect();
+            let place = tempfile::tempdir().unwrap();
+            let mut config = verify::runs::config(verify::runs::FAMILIES[1], "f32").unwrap();
+            config = config.overlaid("[train]\nbatch = 5\naccumulate = 5").unwrap();
+            config.train = config.train.with_steps(3);
+            let data = load_data(&mut config).unwrap();
+            let folder = Folder::new(place.path().join("run"));
+            folder.create(&config).unwrap();
+            let claim = claim(&folder).unwrap().unwrap();
+            let links = ring(&devices).unwrap().into_iter().map(|link| Box::new(link) as _);
+            let places = (&devices[..], links.collect());
+            train_together(places, 1, &folder, &data, &mut Silent, Vec::new(), &claim).unwrap();
+            assert_eq!(record.races(), [""; 0], "{size} devices");
+        }
+    }
+
+    /// A copy waits for what it must and for nothing else: it overlaps with what was asked meanwhile.
+    #[test]
+    fn copies_wait_for_nothing_else() {
+        let record = Record::default();
+        let devices = [(); 2].map(|()| Cuda::new(record.device()));
+        let mut links = ring(&devices).unwrap();
+        let [mut sums, mut other] = [(); 2].map(|()| devices[1].buffer(vec![0.0; 8]));
+        let fill = |x: &mut exmy_train::nn::device::Buffer<Cuda>| {
+            devices[1].fill(MatrixMut::new(x.all_mut(), 1, 8), 0.0);
+        };
+        fill(&mut sums);
+        links[1].wait_for(&devices[1]).unwrap();
+        fill(&mut other);
+        let sent = devices[0].buffer(vec![1.0; 8]);
+        links[0].send(&devices[0], sent.all()).unwrap();
+        links[1].receive(&devices[1], sums.all_mut()).unwrap();
+        assert_eq!(record.races(), [""; 0]);
+        // Were the copy behind the second fill, it might as well write there.
+        links[0].send(&devices[0], sent.all()).unwrap();
+        links[1].receive(&devices[1], other.all_mut()).unwrap();
+        assert_eq!(record.races().len(), 1, "{:?}", record.races());
+        let [first, second] = <[Ring; 2]>::try_from(links).ok().unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| drop(first));
+            drop(second);
+        });
     }
 }

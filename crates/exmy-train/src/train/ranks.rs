@@ -30,6 +30,15 @@ use std::time::Duration;
 
 /// Carries numbers from a rank to the next one, the last one's to rank 0, in the order of the calls.
 pub trait Link<D: Device>: Send {
+    /// Lets what is received from now on wait for what the device was asked until now, where that is not so
+    /// anyway. What it is asked later must not touch what is received before that is there.
+    ///
+    /// # Errors
+    /// If the device fails.
+    fn wait_for(&mut self, _device: &D) -> Result<()> {
+        Ok(())
+    }
+
     /// Hands numbers on. They must not change until the next rank has them.
     ///
     /// # Errors
@@ -190,6 +199,12 @@ impl<D: Device> Ranks<D> {
         self.attempt(|ranks| ranks.tell_all(&message));
     }
 
+    /// Whatever the device was asked with weights and sums until now comes before what other ranks write
+    /// there.
+    pub(crate) fn wait_for(&mut self, device: &D) {
+        self.attempt(|ranks| ranks.link.wait_for(device));
+    }
+
     /// The chain of one part of `parts`.
     pub(crate) fn chain(&mut self, part: usize, parts: usize) -> Pass<'_, D> {
         let (is_first, is_last) = (part < self.size, part + 1 == parts);
@@ -276,6 +291,7 @@ impl<D: Device> Ranks<D> {
     /// Takes the weights from the ring and hands them on.
     pub(crate) fn take_weights(&mut self, device: &D, params: &mut Buffer<D>) {
         let hands_on = self.rank + 1 < self.size;
+        self.wait_for(device);
         self.attempt(|ranks| {
             for piece in pieces(params.len()) {
                 ranks.link.receive(device, params.part_mut(piece.clone()))?;

@@ -316,6 +316,10 @@ impl<'a, D: Quantize> Trainer<'a, D> {
         // Others take no part in a shadow.
         let mut ranks = self.ranks.as_mut().filter(|_| !shadow);
         self.device.fill(MatrixMut::new(grads.all_mut(), 1, len), 0.0);
+        if let Some(ranks) = &mut ranks {
+            // The zeros come before the sums of other ranks.
+            ranks.wait_for(&self.device);
+        }
         let later = ranks.is_some() && plan.changes(step, &images.memory);
         let rows = train.batch / parts;
         let part_len = rows * model.context();
