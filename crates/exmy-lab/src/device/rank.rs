@@ -114,24 +114,34 @@ impl Rank {
         }
     }
 
-    /// Takes part in the runs of rank 0 until there are no more; whether they came to a good end. Else rank 0
-    /// says what went wrong.
+    /// Takes part in the runs of rank 0 until there are no more; its exit code, or `None` if what went wrong
+    /// here is for rank 0 to say. `stops` says whether this process was asked to end, which rank 0 hears of
+    /// after the step under way.
     ///
     /// # Errors
-    /// If rank 0 has ended, or something went wrong here of which it could not be told.
-    pub fn follow(&self) -> Result<bool> {
+    /// What went wrong with rank 0, or here, where that one could not be told.
+    pub fn follow(&self, stops: &dyn Fn() -> bool) -> Result<Option<u8>> {
         let followed = match &self.place {
-            Place::Cuda(device) => self.party.follow(|config| {
+            Place::Cuda(device) => self.party.follow(stops, |config| {
                 let cuda = Cuda::new(device.stream().map_err(Error::from)?);
                 cuda.ready(config).map_err(Error::from)?;
                 Ok((cuda, self.link()))
             }),
-            _ => self.party.follow(|_| Ok((Cpu::new(), Box::new(self.party.ring()) as _))),
+            _ => self.party.follow(stops, |_| Ok((Cpu::new(), Box::new(self.party.ring()) as _))),
         };
         match followed {
-            Ok(()) => Ok(true),
-            Err((_, true)) => Ok(false),
+            Ok((code, None)) => Ok(Some(code)),
+            Ok((_, Some(why))) => Err(Error::new(format!("rank 0: {why}"))),
+            Err((_, true)) => Ok(None),
             Err((error, false)) => Err(error),
+        }
+    }
+
+    /// Lets the others go, of which this is rank 0: they end with the same exit code, or say what went wrong.
+    pub fn dismiss(&self, end: &Result<u8>) {
+        match end {
+            Ok(code) => self.party.dismiss(*code, None),
+            Err(error) => self.party.dismiss(0, Some(&error.to_string())),
         }
     }
 
@@ -170,9 +180,6 @@ impl Rank {
 
 impl Drop for Rank {
     fn drop(&mut self) {
-        if self.leads() {
-            self.party.dismiss();
-        }
         // Nothing waits there any more, or nobody comes any more.
         self.edges.abort();
     }

@@ -21,6 +21,7 @@ mod names;
 mod pages;
 mod probes;
 mod quantize;
+mod ranks;
 mod records;
 mod reports;
 mod runs;

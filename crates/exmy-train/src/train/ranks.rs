@@ -14,6 +14,7 @@
 //! A rank that ends closes both; then the others end, too, and rank 0 says what it was told.
 
 mod host;
+mod reason;
 pub mod seat;
 pub mod tcp;
 
@@ -60,11 +61,17 @@ pub trait Wire: Send {
     /// If the other has ended.
     fn tell(&mut self, message: &str) -> Result<()>;
 
-    /// Waits for a message, as long as it takes or, with `patience`, so long at most.
+    /// Waits for a message, as long as it takes.
     ///
     /// # Errors
-    /// If the other has ended, or nothing came.
-    fn hear(&mut self, patience: Option<Duration>) -> Result<String>;
+    /// If the other has ended.
+    fn hear(&mut self) -> Result<String>;
+
+    /// A message that is there or comes in so long a time.
+    ///
+    /// # Errors
+    /// If the other has ended.
+    fn listen(&mut self, patience: Duration) -> Result<Option<String>>;
 }
 
 /// What rank 0 and another tell each other.
@@ -75,16 +82,16 @@ pub(in crate::train) enum Message {
     Step { step: u64, recipe: String, memory: String, later: bool },
     /// What the recipe remembers, after the first part of the step.
     Memory(String),
-    /// The losses of a rank's parts, as bits.
-    Losses(Vec<u64>),
+    /// The losses of a rank's parts, as bits, and whether that rank was asked to end.
+    Losses { bits: Vec<u64>, stops: bool },
     /// What went wrong.
     Failed(String),
     /// There is nothing more to do for this run.
     End,
     /// A run of this configuration begins, among processes.
     Run(String),
-    /// There are no more runs.
-    Bye,
+    /// There are no more runs: the exit code of rank 0 and, if something went wrong, what it says.
+    Bye { code: u8, why: Option<String> },
 }
 
 /// A rank of a run: its place among the others, and its ways to them.
@@ -99,16 +106,12 @@ pub struct Ranks<D: Device> {
     route: Vec<Range<usize>>,
     /// What went wrong between the ranks first.
     failure: Option<Error>,
+    /// On rank 0: whether another was asked to end.
+    stops: bool,
 }
 
 /// Numbers that travel at once where all weights do: the next rank hands on the first while the others come.
 const PIECE: usize = 1 << 22;
-
-/// Words of every error that says that another rank is no longer there.
-const ENDED: &str = "has ended";
-
-/// How long rank 0 waits for a rank to say why the run has to end.
-const REASON: Duration = Duration::from_secs(3);
 
 /// Refuses a run whose steps have fewer parts than there are ranks.
 ///
@@ -139,7 +142,7 @@ fn parts_of(rank: usize, size: usize, parts: usize) -> impl Iterator<Item = usiz
 impl<D: Device> Ranks<D> {
     /// Rank 0 of `size`, with its link and its wires to the others.
     pub fn lead(link: Box<dyn Link<D>>, wires: Vec<Box<dyn Wire>>) -> Self {
-        Self { rank: 0, size: wires.len() + 1, link, wires, route: Vec::new(), failure: None }
+        Self::new((0, wires.len() + 1), link, wires)
     }
 
     /// Another rank of `size`, with its link and its wire to rank 0.
@@ -148,7 +151,15 @@ impl<D: Device> Ranks<D> {
         link: Box<dyn Link<D>>,
         wire: Box<dyn Wire>,
     ) -> Self {
-        Self { rank, size, link, wires: vec![wire], route: Vec::new(), failure: None }
+        Self::new((rank, size), link, vec![wire])
+    }
+
+    fn new(
+        (rank, size): (usize, usize),
+        link: Box<dyn Link<D>>,
+        wires: Vec<Box<dyn Wire>>,
+    ) -> Self {
+        Self { rank, size, wires, link, route: Vec::new(), failure: None, stops: false }
     }
 
     /// How many there are.
@@ -240,8 +251,11 @@ impl<D: Device> Ranks<D> {
         let size = self.size;
         self.attempt(|ranks| {
             for (wire, rank) in ranks.wires.iter_mut().zip(1..) {
-                let told = match heard(wire.hear(None)?)? {
-                    Message::Losses(told) => told,
+                let told = match heard(wire.hear()?)? {
+                    Message::Losses { bits, stops } => {
+                        ranks.stops |= stops;
+                        bits
+                    }
                     Message::Failed(why) => return Err(failed(rank, &why)),
                     _ => return Err(out_of_turn(rank)),
                 };
@@ -252,22 +266,16 @@ impl<D: Device> Ranks<D> {
         });
     }
 
+    /// Whether another rank was asked to end, so that this one is to stop the run.
+    pub(crate) fn is_asked_to_stop(&self) -> bool {
+        self.stops
+    }
+
     /// What went wrong between the ranks: what one of them says it was, else that one has ended.
     pub(crate) fn check(&mut self) -> Result<()> {
         let Some(error) = self.failure.take() else { return Ok(()) };
-        let mut why = None;
-        for (wire, rank) in self.wires.iter_mut().zip(1..).filter(|_| self.rank == 0) {
-            while let Ok(text) = wire.hear(Some(REASON)) {
-                if let Ok(Message::Failed(told)) = heard(text) {
-                    // That another has ended is no reason: that one may have told its own.
-                    if !told.contains(ENDED) {
-                        why.get_or_insert(failed(rank, &told));
-                    }
-                    break;
-                }
-            }
-        }
-        Err(why.unwrap_or(error))
+        let told = if self.rank == 0 { reason::reason(&mut self.wires) } else { None };
+        Err(told.unwrap_or(error))
     }
 }
 
@@ -275,7 +283,7 @@ impl<D: Device> Ranks<D> {
 impl<D: Device> Ranks<D> {
     /// The next message of rank 0.
     pub(in crate::train) fn hear(&mut self) -> Result<Message> {
-        heard(self.wires[0].hear(None)?)
+        heard(self.wires[0].hear()?)
     }
 
     /// Tells rank 0 something.

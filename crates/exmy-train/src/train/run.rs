@@ -130,7 +130,7 @@ pub trait Watch {
 /// How a call of [`train`] ended, and its speed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// The result, or `None` if the run was stopped on request.
+    /// The result, or `None` if the run was stopped on request, of this process or of another rank.
     pub summary: Option<Summary>,
     /// Steps done in this call.
     pub steps: u64,
@@ -325,7 +325,7 @@ impl<D: Quantize> Run<'_, D> {
             line.events.extend(decision.events);
             self.diverged = decision.verdict == NextAction::Stop;
             self.metrics.push(&line)?;
-            let goes_on = watch.step(&line, steps);
+            let goes_on = watch.step(&line, steps) && !self.trainer.is_asked_to_stop();
             if let NextAction::RollBack { since, event } = decision.verdict {
                 self.roll_back(since, event)?;
                 if !goes_on {

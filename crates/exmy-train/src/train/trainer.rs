@@ -232,6 +232,11 @@ impl<'a, D: Quantize> Trainer<'a, D> {
         self.ranks.as_mut().map_or(Ok(()), Ranks::check)
     }
 
+    /// Whether another rank of the run was asked to end.
+    pub(in crate::train) fn is_asked_to_stop(&self) -> bool {
+        self.ranks.as_ref().is_some_and(Ranks::is_asked_to_stop)
+    }
+
     /// The weights.
     pub fn params(&self) -> Cow<'_, [f32]> {
         self.device.read(self.params.all())

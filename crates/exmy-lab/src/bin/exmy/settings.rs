@@ -128,25 +128,35 @@ impl Work {
         })
     }
 
-    /// The device of this process, which with `ranks` is one of several that train one run; `None` of one
-    /// that is not the first, once there is nothing more for it to do.
-    pub(crate) fn place_of(&self, ranks: bool, stop: &Stop) -> Result<Option<Place>> {
+    /// Does `work` on the device of this process; the exit code. With `ranks` this is one of several
+    /// processes that train each run together. Then the first of them does the work, and the others take
+    /// part until it lets them go.
+    pub(crate) fn on_place(
+        &self,
+        ranks: bool,
+        stop: &Stop,
+        work: impl FnOnce(Place) -> Result<u8>,
+    ) -> Result<u8> {
         if !ranks {
-            return self.place().map(Some);
+            return work(self.place()?);
         }
-        // Signals reach all processes of a job. The first of them writes a checkpoint and lets the others go.
-        let _held = stop.hold();
         let gathering = Phase::begin("waiting for the other ranks", self.quiet);
-        let rank = Rank::gather(&self.device)?;
+        let rank = Arc::new(Rank::gather(&self.device)?);
         drop(gathering);
         if rank.leads() {
-            return Ok(Some(Place::Party(Arc::new(rank))));
+            let end = work(Place::Party(rank.clone()));
+            rank.dismiss(&end);
+            return end;
         }
-        match rank.follow()? {
-            true => Ok(None),
-            // Rank 0 has said what went wrong.
-            false => std::process::exit(2),
+        // A signal may have reached this process alone, or all of the job. The first of them writes a
+        // checkpoint and lets the others go.
+        let _held = stop.hold();
+        let end = rank.follow(&|| stop.is_asked());
+        if stop.is_asked() {
+            end.err().iter().for_each(crate::show::error);
+            return Ok(stop.code());
         }
+        Ok(end?.unwrap_or(crate::MISUSE))
     }
 
     /// Does `work` with as many threads as are wanted.

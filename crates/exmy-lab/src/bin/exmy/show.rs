@@ -7,7 +7,7 @@ use crate::bar::{self, bar, columns, is_narrow};
 use crate::phase;
 use crate::settings::counted;
 use crate::shortened::without_middle;
-use crate::stop::{Held, Stop};
+use crate::stop::{Held, STOPPED, Stop};
 use crate::{PARTLY, rows};
 use exmy::error::{Error, Result};
 use exmy::shown::{printable, printable_json, printable_lines, printable_path};
@@ -291,6 +291,15 @@ impl Watch for Watcher<'_> {
 pub(crate) fn stopped(out: &Path) {
     say!("{}", fitted("stopped; every step so far is kept. Continue with", 0));
     say!("  exmy train --resume {}", printable_path(out));
+}
+
+/// The exit code of a command that stopped, because this process or another rank of its run was asked to end.
+pub(crate) fn code_of_stop(stop: &Stop) -> u8 {
+    if stop.is_asked() {
+        return stop.code();
+    }
+    say!("another rank was asked to end");
+    STOPPED
 }
 
 /// Warns of a run that will not fit into memory, or that the device does slowly.

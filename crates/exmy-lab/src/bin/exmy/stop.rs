@@ -13,6 +13,9 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
+/// The exit code after SIGTERM.
+pub(crate) const STOPPED: u8 = 143;
+
 /// How long what looks whether it is to stop has for it, in ticks.
 const PATIENCE: u32 = 10;
 const TICK: Duration = Duration::from_millis(50);

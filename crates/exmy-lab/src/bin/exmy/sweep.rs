@@ -72,11 +72,8 @@ pub(crate) fn run(arguments: &Arguments, stop: &Stop) -> Result<u8> {
     let shard = Shard::choose(arguments.shard.as_deref(), |name| std::env::var(name).ok())
         .map_err(|error| Error::new(error.to_string()))?;
     let stop = stop.looked_at();
-    arguments.work.with_threads(|| {
+    let work = |place: Place| {
         let quiet = arguments.work.quiet;
-        let Some(place) = arguments.work.place_of(arguments.ranks, stop)? else {
-            return Ok(stop.code());
-        };
         let reading = Phase::begin("reading the plan and its data", quiet);
         let plan = Plan::read(&arguments.plan)?;
         drop(reading);
@@ -99,7 +96,7 @@ pub(crate) fn run(arguments: &Arguments, stop: &Stop) -> Result<u8> {
         let runner = runner.on(place.clone()).with_jobs(jobs);
         if runner.work(&plan.runs, None, &shown)?.stopped {
             say!("stopped; every step so far is kept, and the same command goes on");
-            return Ok(stop.code());
+            return Ok(show::code_of_stop(stop));
         }
         let status = folder.status()?;
         if status.done.len() == plan.runs.len() {
@@ -110,7 +107,8 @@ pub(crate) fn run(arguments: &Arguments, stop: &Stop) -> Result<u8> {
             say!("share done; of the others {fresh} are not begun and {begun} not complete");
         }
         Ok(0)
-    })
+    };
+    arguments.work.with_threads(|| arguments.work.on_place(arguments.ranks, stop, work))
 }
 
 /// Collects the results and shows them; the exit code.

@@ -6,7 +6,7 @@ use crate::exhausted;
 use crate::phase::Phase;
 use crate::settings::Work;
 use crate::show::{self, Watcher};
-use crate::stop::Stop;
+use crate::stop::{STOPPED, Stop};
 use clap::Args;
 use exmy::error::{Error, Result};
 use exmy::safetensors::given;
@@ -125,10 +125,7 @@ fn long_help() -> String {
 /// Runs the command; the result is the exit code.
 pub(crate) fn run(arguments: Arguments, stop: &Stop) -> Result<u8> {
     let stop = stop.looked_at();
-    // Before a folder is made.
-    let served = || arguments.work.place_of(arguments.ranks, stop);
-    let Some(place) = arguments.work.with_threads(served)? else { return Ok(stop.code()) };
-    let work = || {
+    let work = |place: Place| {
         let reading = || Phase::begin("reading the data", arguments.work.quiet);
         // One from the beginning until the first run: between two there would be a silence.
         let mut first = Some(reading());
@@ -157,13 +154,14 @@ pub(crate) fn run(arguments: Arguments, stop: &Stop) -> Result<u8> {
                 take_away(&path, &runs, 0);
             }
             code = result?.max(code);
-            if stop.is_asked() {
+            // Also where another rank was.
+            if stop.is_asked() || code == STOPPED {
                 break;
             }
         }
         Ok(code)
     };
-    arguments.work.with_threads(work)
+    arguments.work.with_threads(|| arguments.work.on_place(arguments.ranks, stop, work))
 }
 
 /// Removes an output folder that was just made, in which no step was trained and at most so many runs are at
@@ -442,7 +440,7 @@ fn train_all(
     unwritten.iter().for_each(show::error);
     if end.stopped {
         show::stopped(out.path());
-        return Ok(stop.code());
+        return Ok(show::code_of_stop(stop));
     }
     let unit = runs.first().map_or("", |run| run.config.model.loss_unit());
     printed.and(show::result(&show::table(&out, &outcomes, unit, place)))?;

@@ -15,7 +15,7 @@ pub struct Staged {
 }
 
 /// What a rank says when one beside it is gone.
-pub(super) fn gone() -> Error {
+fn gone() -> Error {
     Error::new("another rank has ended")
 }
 
@@ -60,24 +60,37 @@ pub(super) fn put<D: Device<Real = f32>>(
 pub struct Channel {
     to: Sender<String>,
     from: Receiver<String>,
+    /// The rank at its other end.
+    other: usize,
 }
 
-/// Both ends of a wire.
-pub fn channels() -> [Channel; 2] {
+/// Both ends of a wire, rank 0's and that of another rank.
+pub fn channels(rank: usize) -> [Channel; 2] {
     let ((to_one, from_two), (to_two, from_one)) = (channel(), channel());
-    [Channel { to: to_one, from: from_one }, Channel { to: to_two, from: from_two }]
+    let there = Channel { to: to_two, from: from_two, other: 0 };
+    [Channel { to: to_one, from: from_one, other: rank }, there]
+}
+
+impl Channel {
+    fn gone(&self) -> Error {
+        Error::new(format!("rank {} has ended", self.other))
+    }
 }
 
 impl Wire for Channel {
     fn tell(&mut self, message: &str) -> Result<()> {
-        self.to.send(message.to_owned()).map_err(|_| gone())
+        self.to.send(message.to_owned()).map_err(|_| self.gone())
     }
 
-    fn hear(&mut self, patience: Option<Duration>) -> Result<String> {
-        let Some(patience) = patience else { return self.from.recv().map_err(|_| gone()) };
-        self.from.recv_timeout(patience).map_err(|error| match error {
-            RecvTimeoutError::Timeout => Error::new("another rank says nothing"),
-            RecvTimeoutError::Disconnected => gone(),
-        })
+    fn hear(&mut self) -> Result<String> {
+        self.from.recv().map_err(|_| self.gone())
+    }
+
+    fn listen(&mut self, patience: Duration) -> Result<Option<String>> {
+        match self.from.recv_timeout(patience) {
+            Ok(text) => Ok(Some(text)),
+            Err(RecvTimeoutError::Timeout) => Ok(None),
+            Err(RecvTimeoutError::Disconnected) => Err(self.gone()),
+        }
     }
 }

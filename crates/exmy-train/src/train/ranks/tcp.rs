@@ -155,19 +155,9 @@ impl Line {
         write(&self.stream, kind, bytes).map_err(|_| self.gone())
     }
 
-    fn frame(&self, kind: u8, patience: Option<Duration>) -> Result<Vec<u8>> {
-        let from = locked(&self.from);
-        let frame = match patience {
-            None => from.recv().map_err(|_| self.gone())?,
-            Some(patience) => from.recv_timeout(patience).map_err(|error| match error {
-                RecvTimeoutError::Timeout => Error::new("another rank says nothing"),
-                RecvTimeoutError::Disconnected => self.gone(),
-            })?,
-        };
-        match frame.0 == kind {
-            true => Ok(frame.1),
-            false => Err(Error::new("another rank sends what was not expected")),
-        }
+    /// Waits for a frame of this kind.
+    fn frame(&self, kind: u8) -> Result<Vec<u8>> {
+        of_kind(locked(&self.from).recv().map_err(|_| self.gone())?, kind)
     }
 }
 
@@ -189,14 +179,29 @@ fn beat(stream: &Weak<Mutex<TcpStream>>) {
     }
 }
 
+fn of_kind((found, bytes): (u8, Vec<u8>), kind: u8) -> Result<Vec<u8>> {
+    if found == kind { Ok(bytes) } else { Err(Error::new("another rank sends something else")) }
+}
+
+fn text(words: Vec<u8>) -> Result<String> {
+    String::from_utf8(words).map_err(|_| Error::new("another rank sends what is no text"))
+}
+
 impl Wire for Arc<Line> {
     fn tell(&mut self, message: &str) -> Result<()> {
         self.send(WORDS, message.as_bytes())
     }
 
-    fn hear(&mut self, patience: Option<Duration>) -> Result<String> {
-        String::from_utf8(self.frame(WORDS, patience)?)
-            .map_err(|_| Error::new("another rank sends what is no text"))
+    fn hear(&mut self) -> Result<String> {
+        text(self.frame(WORDS)?)
+    }
+
+    fn listen(&mut self, patience: Duration) -> Result<Option<String>> {
+        match locked(&self.from).recv_timeout(patience) {
+            Ok(frame) => text(of_kind(frame, WORDS)?).map(Some),
+            Err(RecvTimeoutError::Timeout) => Ok(None),
+            Err(RecvTimeoutError::Disconnected) => Err(self.gone()),
+        }
     }
 }
 
@@ -215,7 +220,7 @@ impl<D: Device<Real = f32>> Link<D> for Ring {
     }
 
     fn receive(&mut self, device: &D, to: SliceMut<'_, D>) -> Result<()> {
-        let bytes = self.before.frame(NUMBERS, None)?;
+        let bytes = self.before.frame(NUMBERS)?;
         let (words, _) = bytes.as_chunks::<4>();
         put(device, words.iter().map(|word| f32::from_le_bytes(*word)).collect(), to)
     }
@@ -377,7 +382,7 @@ impl Party {
     /// # Errors
     /// If it has ended.
     pub fn handed(&self) -> Result<String> {
-        self.wires()[0].hear(None)
+        self.wires()[0].hear()
     }
 
     /// Wires as [`Ranks`](super::Ranks) takes them.

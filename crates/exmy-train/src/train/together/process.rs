@@ -22,23 +22,25 @@ impl Party {
         Ok(Ranks::lead(link, wires))
     }
 
-    /// Takes part in every run that rank 0 begins, until it says goodbye. `make` gives the device and its
-    /// place in the ring.
+    /// Takes part in every run that rank 0 begins, until it says goodbye: with its exit code and what went
+    /// wrong, if something did. `stops` says whether this process was asked to end, `make` gives the device
+    /// and its place in the ring.
     ///
     /// # Errors
     /// What goes wrong here, or that rank 0 has ended; `true` stands with it if rank 0 was told.
     pub fn follow<D: Quantize>(
         &self,
+        stops: &dyn Fn() -> bool,
         mut make: impl FnMut(&Config) -> Result<(D, Box<dyn Link<D>>)>,
-    ) -> Result<(), (Error, bool)> {
+    ) -> Result<(u8, Option<String>), (Error, bool)> {
         let untold = |error| (error, false);
         loop {
             let mut wire = self.wires().remove(0);
-            let text = match heard(wire.hear(None).map_err(untold)?).map_err(untold)? {
+            let text = match heard(wire.hear().map_err(untold)?).map_err(untold)? {
                 Message::Run(text) => text,
                 // What a run that never began left.
                 Message::End => continue,
-                Message::Bye => return Ok(()),
+                Message::Bye { code, why } => return Ok((code, why)),
                 _ => return Err(untold(out_of_turn(0))),
             };
             let mut begun = || {
@@ -53,16 +55,18 @@ impl Party {
             };
             let ranks = Ranks::member((self.seat.rank, self.seat.size), link, wire);
             // Rank 0 is told of what goes wrong from here on, if it is there.
-            serve(&device, &config, &data, ranks).map_err(|error| match self.lost_lead() {
-                None => (error, true),
-                Some(gone) => (gone, false),
+            serve(&device, &config, &data, ranks, stops).map_err(|error| {
+                match self.lost_lead() {
+                    None => (error, true),
+                    Some(gone) => (gone, false),
+                }
             })?;
         }
     }
 
-    /// Says goodbye to the others.
-    pub fn dismiss(&self) {
-        if let Ok(text) = text_of(&Message::Bye) {
+    /// Says goodbye to the others, which are to end with the same exit code, and say what went wrong.
+    pub fn dismiss(&self, code: u8, why: Option<&str>) {
+        if let Ok(text) = text_of(&Message::Bye { code, why: why.map(str::to_owned) }) {
             // Whoever is gone needs no telling.
             self.wires().iter_mut().for_each(|wire| drop(wire.tell(&text)));
         }

@@ -8,7 +8,8 @@ use crate::train::ranks::{Message, Ranks, out_of_turn};
 use crate::train::trainer::Trainer;
 use exmy::error::{Error, Result};
 
-/// Takes its parts of the steps of a run that rank 0 leads, until that ends.
+/// Takes its parts of the steps of a run that rank 0 leads, until that ends. `stops` says whether this rank
+/// was asked to end; rank 0 hears of it with the losses of a step, and then stops the run.
 ///
 /// # Errors
 /// If the device fails or another rank has ended. Rank 0 is told first, and reports it.
@@ -17,6 +18,7 @@ pub fn serve<D: Quantize>(
     config: &Config,
     data: &Dataset,
     ranks: Ranks<D>,
+    stops: &dyn Fn() -> bool,
 ) -> Result<()> {
     let mut trainer = match Trainer::member(device.clone(), config, data, ranks) {
         Ok(trainer) => trainer,
@@ -25,14 +27,14 @@ pub fn serve<D: Quantize>(
             return Err(error);
         }
     };
-    let served = work(&mut trainer);
+    let served = work(&mut trainer, stops);
     if let (Err(error), Some(ranks)) = (&served, trainer.ranks()) {
         ranks.tell_failure(error);
     }
     served
 }
 
-fn work<D: Quantize>(trainer: &mut Trainer<'_, D>) -> Result<()> {
+fn work<D: Quantize>(trainer: &mut Trainer<'_, D>, stops: &dyn Fn() -> bool) -> Result<()> {
     loop {
         let Some(ranks) = trainer.ranks() else { return Ok(()) };
         let (step, recipe, memory, later) = match ranks.hear()? {
@@ -55,9 +57,9 @@ fn work<D: Quantize>(trainer: &mut Trainer<'_, D>) -> Result<()> {
         let losses = trainer.take_parts(Memory::from_text(&memory).map_err(Error::new)?);
         trainer.check()?;
         trainer.check_ranks()?;
-        let losses = losses.into_iter().map(f64::to_bits).collect();
+        let bits = losses.into_iter().map(f64::to_bits).collect();
         if let Some(ranks) = trainer.ranks() {
-            ranks.tell_lead(&Message::Losses(losses))?;
+            ranks.tell_lead(&Message::Losses { bits, stops: stops() })?;
         }
     }
 }

@@ -32,11 +32,13 @@ pub fn train_together<D: Quantize + Sync>(
     thread::scope(|scope| {
         let mut wires: Vec<Box<dyn Wire>> = Vec::new();
         for (rank, (device, link)) in (1..).zip(places) {
-            let [here, there] = channels();
+            let [here, there] = channels(rank);
             let (ranks, config) = (Ranks::member((rank, size), link, Box::new(there)), &config);
             let work = move || {
                 // What goes wrong is told to rank 0, also that there are no threads: the wire is gone then.
-                let _ = parallel::with_threads(threads, || serve(device, config, data, ranks));
+                let _ = parallel::with_threads(threads, || {
+                    serve(device, config, data, ranks, &|| false)
+                });
             };
             wires.push(Box::new(here));
             thread::Builder::new()

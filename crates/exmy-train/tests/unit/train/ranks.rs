@@ -149,14 +149,14 @@ fn ranks_meet_over_tcp_and_write_the_bytes_of_one() {
         for seat in seats.drain(1..) {
             scope.spawn(move || {
                 let party = Party::gather(seat, "same", || ()).unwrap();
-                party.follow(|_| Ok((Cpu::new(), Box::new(party.ring()) as _))).unwrap();
+                party.follow(&|| false, |_| Ok((Cpu::new(), Box::new(party.ring()) as _))).unwrap();
             });
         }
         let party = Party::gather(seats.remove(0), "same", || ()).unwrap();
         let ranks = party.begin(&config, Box::new(party.ring())).unwrap();
         let watch = &mut Until(u64::MAX);
         train_among(Some(ranks), &Cpu::new(), &folder, &data, watch, Vec::new(), &held).unwrap();
-        party.dismiss();
+        party.dismiss(0, None);
     });
     same(&one, &three);
 }
