@@ -14,9 +14,7 @@ use exmy::quantizer::{Quantizer, Target};
 
 /// Whether no random bits and nothing of other steps enters.
 fn is_fixed(numbers: &TensorFormat) -> bool {
-    let first = matches!(numbers.prior, Some(Prior::Quantizer(first)) if first.is_stochastic());
-    let random = first || numbers.quantizer.is_stochastic() || numbers.fresh;
-    !random && numbers.window == 0
+    !numbers.is_random() && numbers.window == 0
 }
 
 /// Whether a quantizer rounds each row by itself.

@@ -131,6 +131,12 @@ impl TensorFormat {
         self.prior.is_none() && self.quantizer.is_none()
     }
 
+    /// Whether it takes random words: some rounding is stochastic, or the rotation's signs are drawn.
+    pub const fn is_random(&self) -> bool {
+        let first = matches!(self.prior, Some(Prior::Quantizer(first)) if first.is_stochastic());
+        first || self.quantizer.is_stochastic() || self.fresh
+    }
+
     /// The quantizer, where it is all there is, blocks along the sum and the bits of the tensor alone: what a
     /// fast product can take over.
     pub fn plain(&self) -> Option<Quantizer> {
