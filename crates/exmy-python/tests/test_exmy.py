@@ -265,6 +265,7 @@ def test_products_are_summed_in_the_order_that_is_named():
         (lambda: exmy.Quantizer("mxfp5"), "mxfp5"),
         (lambda: exmy.fake_quantize(X, "mxfp4", axis=3), "axis is 3"),
         (lambda: exmy.fake_quantize(X, "mxfp4@sr8", seed=-1), "seed is -1"),
+        (lambda: exmy.fake_quantize(X, "mxfp4@sr8", seed=2**64), "seed is 18446744073709551616"),
         (lambda: exmy.fake_quantize(np.float32(1), "mxfp4"), "single number"),
         (lambda: exmy.fake_quantize(X[..., :20], "rht16>nvfp4"), "zeros"),
         (lambda: exmy.gemm(X[0], X[0].T, sum="hoper"), "hoper"),
@@ -280,6 +281,45 @@ def test_products_are_summed_in_the_order_that_is_named():
 def test_mistakes_are_exceptions_that_say_so(wrong, said):
     with pytest.raises(ValueError, match=said):
         wrong()
+
+
+class Csr:
+    """A sparse matrix, as those of SciPy, which NumPy takes for an object."""
+
+    def toarray(self):
+        raise AssertionError("not asked for")
+
+
+@pytest.mark.parametrize(
+    "x, said",
+    [
+        (X.astype(np.complex64), "complex64.*x.real and x.imag are two arrays"),
+        (np.array(["a"]), "an array of numbers"),
+        (np.array([None, 1.0]), "elements of object.*an array of numbers"),
+        (None, "x is a NoneType, and an array of numbers is needed"),
+        (Csr(), r"x is a Csr.*x.toarray\(\)"),
+    ],
+)
+def test_what_is_no_array_of_numbers_is_refused(x, said):
+    for wrong in (lambda: exmy.fake_quantize(x, "mxfp4"), lambda: exmy.Format("e4m3").encode(x)):
+        with pytest.raises(TypeError, match=said):
+            wrong()
+
+
+def test_infinities_saturate_in_formats_and_not_in_blocks():
+    """As the page says; docs/blocks.md has the scales of every profile."""
+    x = np.ones((1, 64), np.float32)
+    x[0, :2] = np.inf, -np.inf
+    for name, found in [("e4m3", [448, -448, 1]), ("e2m1", [6, -6, 1]), ("e5m2", [np.inf, -np.inf, 1])]:
+        assert exmy.fake_quantize(x, name)[0, :3].tolist() == found
+    for name in ("mxfp8-e4m3", "mxfp8-e5m2", "mxfp6-e3m2", "mxint8", "mxfp4", "mxfp4@ceil", "mxfp4@rceil"):
+        found = exmy.fake_quantize(x, name)[0]
+        assert np.isnan(found[:32]).all() and (found[32:] == 1).all()
+        assert exmy.quantize(x, name).scales[0, 0] == 255
+    # A tensor scale of 1, and the largest scale of a block.
+    found = exmy.fake_quantize(x, "nvfp4")[0]
+    assert found[:2].tolist() == [2688, -2688] and (found[2:16] == 0).all() and np.all(found[16:] == found[16])
+    assert exmy.quantize(x, "nvfp4").tensor_scale == 1
 
 
 def test_empty_arrays_are_arrays():

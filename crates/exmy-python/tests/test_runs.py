@@ -3,6 +3,7 @@
 import json
 import math
 
+import numpy as np
 import pytest
 
 pytest.importorskip("pandas")
@@ -51,6 +52,27 @@ def test_runs_are_rows(folder):
     assert list(exmy.read_runs(runs.path.iloc[1]).index) == [f"mxfp4-s1-{HASH}"]
 
 
+@pytest.mark.parametrize("last", [2, 2**63 + 1, 2**64 - 1])
+def test_seeds_are_whole_numbers(folder, last):
+    """Also beside a run without a result, and where binary64 has not all of them."""
+    run = folder / f"mxfp4-s1-{HASH}"
+    (run / "summary.json").write_text(json.dumps(RESULT | {"seed": last, "tokens": last}))
+    manifest = json.loads((folder / "manifest.json").read_text())
+    for manifest_too in (True, False):
+        runs = exmy.read_runs(folder)
+        assert int(runs.seed[run.name]) == int(runs.tokens[run.name]) == last
+        assert all(isinstance(seed, (int, np.integer)) for seed in runs.seed.dropna())
+        if manifest_too:
+            # The other run's seed is that of the grid.
+            assert list(runs.seed) == [2, last] and runs.tokens.isna().tolist() == [True, False]
+            (folder / "manifest.json").unlink()
+    assert str(runs.seed.dtype) == "UInt64"
+    values = [{**one, "values": ["mxfp4", text]} for one, text in zip(manifest["runs"], ["0.5", "1e-3"])]
+    manifest |= {"keys": ["recipe", "model.init"], "runs": values}
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    assert exmy.read_runs(folder)["model.init"].tolist() == [0.5, 0.001]
+
+
 def test_metrics_are_by_step(folder):
     metrics = exmy.read_metrics(folder / "mxfp4-s1")
     assert list(metrics.index) == [0, 1, 2] and metrics.loss[2] == 5.0 and math.isnan(metrics.loss[0])
@@ -79,6 +101,11 @@ def test_what_is_missing_is_said(folder):
         exmy.read_probes(run)
     with pytest.raises(FileNotFoundError, match="has no runs"):
         exmy.read_runs(empty(folder))
+    for every, said in (("a", "every is 'a', and a whole number"), (1.5, "every is 1.5"), (None, "every is None")):
+        with pytest.raises(TypeError, match=said):
+            exmy.read_metrics(run, every=every)
+    with pytest.raises(ValueError, match="every is 0; it is at least 1"):
+        exmy.read_metrics(run, every=0)
     twin = folder / "mxfp4-s1-fedcba9876543210"
     twin.mkdir()
     with pytest.raises(ValueError, match="several runs"):

@@ -39,7 +39,13 @@ def _array(x, name: str) -> np.ndarray:
         x = _tensor(x, name)
     if isinstance(x, np.ma.MaskedArray):
         raise TypeError(f"{name} is a masked array, whose mask would be lost: {name}.filled(0)")
-    return x if isinstance(x, _Codes) else np.asarray(x)
+    if isinstance(x, _Codes):
+        return x
+    found = np.asarray(x)
+    if found.dtype == object and found.ndim == 0:
+        how = f"{name}.toarray()" if hasattr(x, "toarray") else "an array of NumPy or a tensor"
+        raise TypeError(f"{name} is a {type(x).__name__}, and an array of numbers is needed: {how}")
+    return found
 
 
 class _Codes(np.ndarray):
@@ -49,16 +55,23 @@ class _Codes(np.ndarray):
 
 
 def _tensor(x, name: str) -> np.ndarray:
-    if getattr(getattr(x, "device", None), "type", "cpu") == "meta" or x.__dlpack_device__()[0] not in _HOST:
+    torch = sys.modules.get("torch")
+    is_torch = torch is not None and isinstance(x, torch.Tensor)
+    if is_torch:
+        from . import _tensors
+
+        # Refuses what has no numbers in rows.
+        _tensors.gpu_of(x, name)
+    if x.__dlpack_device__()[0] not in _HOST:
         where = getattr(x, "device", "another device")
         raise TypeError(
             f"{name} is on {where}, and arrays are on the CPU: {name}.cpu(); exmy.torch computes on NVIDIA GPUs"
         )
-    x = x.detach() if hasattr(x, "detach") else x
-    library, _, kind = str(getattr(x, "dtype", "")).partition(".")
-    if library != "torch" or not kind.startswith(("bfloat16", "float8")):
+    if not is_torch:
         return np.from_dlpack(x)
-    torch = sys.modules["torch"]
+    x, kind = x.detach(), str(x.dtype).partition(".")[2]
+    if not kind.startswith(("bfloat16", "float8")):
+        return np.from_dlpack(x)
     codes = np.from_dlpack(x.view(torch.uint8 if x.element_size() == 1 else torch.uint16)).view(_Codes)
     codes.format = kind
     return codes
@@ -88,10 +101,12 @@ def _numbers(x, name: str) -> np.ndarray:
     if kind == "bfloat16":
         return np.left_shift(codes, 16, dtype=np.uint32).view(np.float32)
     kind = kind or (x.dtype.newbyteorder("=") if x.dtype.isnative else x.dtype.str)
-    raise TypeError(
-        f"{name} has elements of {kind}, and float32, float16 or bfloat16 is needed: "
-        f"numpy.asarray({name}, numpy.float32) rounds them to the nearest"
-    )
+    how = f"numpy.asarray({name}, numpy.float32) rounds them to the nearest"
+    if x.dtype.kind == "c":
+        how = f"{name}.real and {name}.imag are two arrays"
+    elif x.dtype.kind not in "biufV":
+        how = "an array of numbers"
+    raise TypeError(f"{name} has elements of {kind}, and float32, float16 or bfloat16 is needed: {how}")
 
 
 def _plain(x: np.ndarray) -> np.ndarray:
@@ -99,20 +114,26 @@ def _plain(x: np.ndarray) -> np.ndarray:
     return np.require(x, requirements=["C", "ALIGNED"])
 
 
-def _seed(seed) -> int | None:
-    if seed is None:
-        return None
-    number = operator.index(seed)
-    if not 0 <= number < 1 << 64:
-        raise ValueError(f"seed is {number}, and a seed is at least 0 and below 2**64")
+def _whole(value, name: str, least: int | None = 0) -> int:
+    """A whole number, at least `least` and below 2**64 if there is such a bound."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} is {value!r}, and a whole number is needed") from None
+    if least is not None and not least <= number < 1 << 64:
+        raise ValueError(f"{name} is {number}; it is at least {least} and below 2**64")
     return number
+
+
+def _seed(seed) -> int | None:
+    return None if seed is None else _whole(seed, "seed")
 
 
 def _matrix(x: np.ndarray, axis: int) -> tuple[np.ndarray, bool, int | None]:
     """`x` as contiguous rows, whether blocks lie along the columns, and which axis was moved to the end."""
     if x.ndim == 0:
         raise ValueError("x is a single number; blocks need an axis: x.reshape(1)")
-    axis = operator.index(axis)
+    axis = _whole(axis, "axis", None)
     if not -x.ndim <= axis < x.ndim:
         raise ValueError(f"axis is {axis}, and x has {x.ndim} axes: {-x.ndim} to {x.ndim - 1}")
     axis %= x.ndim

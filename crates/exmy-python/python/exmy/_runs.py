@@ -11,6 +11,10 @@ import os
 import re
 from pathlib import Path
 
+import numpy as np
+
+from ._arrays import _whole
+
 # A summary or a manifest has at most so many bytes, a line of records so many.
 _FILE, _LINE = 1 << 28, 1 << 26
 
@@ -63,8 +67,7 @@ def _run(run) -> Path:
 
 def _lines(run, name: str, every: int):
     """The objects of a file of records; of a file of steps those that `every` divides."""
-    if every < 1:
-        raise ValueError(f"every is {every}, and is at least 1")
+    every = _whole(every, "every", 1)
     path = _run(run) / name
     if not path.is_file():
         if not (path.parent / "config.toml").is_file():
@@ -88,8 +91,32 @@ def _lines(run, name: str, every: int):
 
 def _frame(rows: list[dict], index: str):
     pandas = _pandas()
-    columns = list(dict.fromkeys(key for row in rows for key in row)) or [index]
-    return pandas.DataFrame(rows, columns=columns).set_index(index)
+    names = list(dict.fromkeys(key for row in rows for key in row)) or [index]
+    columns = {name: _column([row.get(name) for row in rows], pandas) for name in names}
+    return pandas.DataFrame(columns).set_index(index)
+
+
+def _column(values: list, pandas):
+    """A column. Where some numbers are missing, pandas would make whole ones floats, which have not all seeds."""
+    there = [value for value in values if value is not None]
+    if len(there) in (0, len(values)) or not all(type(value) is int for value in there):
+        return values
+    kind = "UInt64" if min(there) >= 0 else "Int64"
+    try:
+        whole = np.array([0 if value is None else value for value in values], kind.lower())
+    except OverflowError:
+        return pandas.Series(values, dtype=object)
+    found = pandas.array(whole, dtype=kind)
+    found[[value is None for value in values]] = pandas.NA
+    return found
+
+
+def _parsed(texts: list[str]) -> list:
+    """The numbers that texts of a grid say, if all say one; else the texts."""
+    for kind, pattern in ((int, r"-?[0-9]+"), (float, r"-?[0-9]+(\.[0-9]*)?([eE][-+]?[0-9]+)?")):
+        if all(isinstance(text, str) and re.fullmatch(pattern, text) for text in texts):
+            return [kind(text) for text in texts]
+    return texts
 
 
 def _folders(folder: Path) -> tuple[list[str], list[tuple[Path, list]]]:
@@ -113,7 +140,8 @@ def read_runs(folder):
 
     Columns are what `summary.json` says: `recipe`, `seed`, `lr`, `steps`, `tokens`, `parameters`, `train_loss`,
     `val_loss`, `diverged_at`, `reason`, `precision` (lists of shares), and the keys of a sweep's grid. Losses are in
-    nats per token. `complete` says whether there is a result; the other columns of a run without one are missing.
+    nats per token. `complete` says whether there is a result; the other columns of a run without one are missing, but
+    for those of the grid. Whole numbers stay whole: a column where one is missing has pandas' type `UInt64`.
     `path` is what `read_metrics` and `read_probes` take.
     """
     folder = Path(os.fspath(folder))
@@ -122,10 +150,15 @@ def read_runs(folder):
     keys, runs = _folders(folder)
     if not runs:
         raise FileNotFoundError(f"{folder} has no runs: neither manifest.json nor a folder with config.toml")
+    grid = [dict(zip(keys, values)) for _, values in runs]
+    for key in keys:
+        having = [one for one in grid if key in one]
+        for one, value in zip(having, _parsed([one[key] for one in having])):
+            one[key] = value
     rows = []
-    for path, values in runs:
+    for (path, _), values in zip(runs, grid):
         summary = _object(path / "summary.json")
-        row = {"run": path.name, **dict(zip(keys, values)), "complete": summary is not None}
+        row = {"run": path.name, **values, "complete": summary is not None}
         row |= {key: value for key, value in (summary or {}).items() if key not in ("version", "records")}
         rows.append(row | {"path": str(path)})
     return _frame(rows, "run")
