@@ -1,6 +1,7 @@
 //! What rounds a matrix, and matrices of codes that share scales.
 
 use exmy::block::Axis;
+use exmy::random::Philox;
 use exmy::{BlockTensor, View, ViewMut};
 use pyo3::buffer::Element;
 use pyo3::prelude::*;
@@ -42,6 +43,22 @@ pub(crate) fn matrix<'a, T: Element>(
     Ok(View::new(x, rows, cols))
 }
 
+impl Quantizer {
+    /// The axis and the random words for a matrix of this shape, if it can be rounded.
+    fn how(
+        &self,
+        (rows, cols): (usize, usize),
+        along_cols: bool,
+        seed: Option<u64>,
+        stream: Address,
+    ) -> PyResult<(Axis, Option<Philox>)> {
+        let (random, axis) =
+            (random(self.0.is_stochastic(), seed, stream, &self.0)?, axis(along_cols));
+        self.0.check_size(rows, cols, axis).map_err(value_error)?;
+        Ok((axis, random))
+    }
+}
+
 #[pymethods]
 impl Quantizer {
     #[new]
@@ -66,17 +83,13 @@ impl Quantizer {
         stream: Address,
         out: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        let (rows, cols) = shape;
-        let random = random(self.0.is_stochastic(), seed, stream, &self.0)?;
         let x = Input::new(x, "x")?;
+        let (axis, random) = self.how(shape, along_cols, seed, stream)?;
+        let view = matrix(&x, shape.0, shape.1, "x")?;
         let mut out = Output::new(out, "out", x.elements().len())?;
         out.apart_from(&x, ["out", "x"])?;
-        let view = matrix(&x, rows, cols, "x")?;
-        let axis = axis(along_cols);
-        self.0.check_size(rows, cols, axis).map_err(value_error)?;
-        compute(py, || {
-            self.0.image_into(view, axis, random, ViewMut::new(out.elements(), rows, cols))
-        });
+        let out = ViewMut::new(out.elements(), shape.0, shape.1);
+        compute(py, || self.0.image_into(view, axis, random, out));
         Ok(())
     }
 
@@ -92,9 +105,7 @@ impl Quantizer {
         stream: Address,
         out: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        let random = random(self.0.is_stochastic(), seed, stream, &self.0)?;
-        let axis = axis(along_cols);
-        self.0.check_size(shape.0, shape.1, axis).map_err(value_error)?;
+        let (axis, random) = self.how(shape, along_cols, seed, stream)?;
         Gpu::of(device)?.fake_quantize(py, &self.0, (axis, random), shape, [x, out])
     }
 
@@ -108,11 +119,10 @@ impl Quantizer {
         seed: Option<u64>,
         stream: Address,
     ) -> PyResult<Blocks> {
-        let (rows, cols) = shape;
-        let random = random(self.0.is_stochastic(), seed, stream, &self.0)?;
         let x = Input::new(x, "x")?;
-        let view = matrix(&x, rows, cols, "x")?;
-        let made = compute(py, || self.0.quantize(view, axis(along_cols), random));
+        let (axis, random) = self.how(shape, along_cols, seed, stream)?;
+        let view = matrix(&x, shape.0, shape.1, "x")?;
+        let made = compute(py, || self.0.quantize(view, axis, random));
         made.map(Blocks).map_err(value_error)
     }
 

@@ -11,7 +11,8 @@ use exmy_train::nn::linear::{Group, Products};
 use exmy_train::nn::site::{Operator, Product, Site, Vector};
 use exmy_train::recipe::device::Quantize;
 use exmy_train::recipe::memory::Memory;
-use exmy_train::recipe::rule::{Rule, Start, Subject};
+use exmy_train::recipe::rule::{Rule, Start, Subject, Value};
+use exmy_train::recipe::sums::Sums;
 use exmy_train::recipe::{Engine, Images, Linear, Phase, Recipe};
 use pyo3::prelude::*;
 
@@ -117,10 +118,6 @@ impl Plan {
         self.work.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn call<'a>(&'a self, layer: &'a Layer, at: (At, usize), rows: usize) -> Call<'a> {
-        Call { plan: &self.plan, seed: self.seed, layer, at, rows }
-    }
-
     /// Does some work on a GPU while other threads of Python run, and waits for its end.
     fn on(
         &self,
@@ -151,70 +148,90 @@ struct Call<'a> {
     plan: &'a exmy_train::recipe::Plan,
     seed: u64,
     layer: &'a Layer,
+    product: Product,
     at: (At, usize),
     rows: usize,
 }
 
+/// A tensor of a product: its name in messages, and its rows and columns; nothing is called "".
+type Named = (&'static str, [usize; 2]);
+
+/// What one product reads and what it writes, each where there is any.
+type Operands<T> = [Option<T>; 3];
+type Results<T> = [Option<T>; 2];
+
 impl Call<'_> {
-    fn engine<'a, D: Quantize>(&'a self, images: &'a mut Images<D>) -> (Engine<'a, D>, Group<'a>) {
+    /// What a product reads and writes, in the order of `y = x wᵀ + b`, `dx = g w` and `dw = gᵀ x`; `db` are
+    /// the sums of the columns of g. `b`, `dw` and `db` may be left out.
+    const fn tensors(&self) -> ([Named; 3], [Named; 2]) {
+        let (rows, inputs, outputs) = (self.rows, self.layer.inputs, self.layer.outputs);
+        let (x, w, g, b) = ([rows, inputs], [outputs, inputs], [rows, outputs], [1, outputs]);
+        let none = ("", [0, 0]);
+        match self.product {
+            Product::Forward => ([("x", x), ("w", w), ("b", b)], [("y", g), none]),
+            Product::GradInput => ([("g", g), ("w", w), none], [("dx", x), none]),
+            Product::GradWeight => ([("g", g), ("x", x), none], [("dw", w), ("db", b)]),
+        }
+    }
+
+    /// The tensors that were given, made by `make`, beside their names.
+    fn made<'py, T, const N: usize>(
+        &self,
+        given: &[Option<Bound<'py, PyAny>>; N],
+        named: [Named; N],
+        make: impl Fn(&Bound<'py, PyAny>, Named) -> PyResult<T>,
+    ) -> PyResult<[Option<T>; N]> {
+        let mut all = [const { None }; N];
+        for ((given, named), made) in given.iter().zip(named).zip(&mut all) {
+            match (given, named.0) {
+                (None, "" | "b" | "dw" | "db") => {}
+                (None, name) => {
+                    return Err(value_error(format_args!("{} needs {name}", self.product)));
+                }
+                (Some(_), "") => {
+                    return Err(value_error(format_args!("{} has fewer tensors", self.product)));
+                }
+                (Some(any), _) => *made = Some(make(any, named)?),
+            }
+        }
+        Ok(all)
+    }
+
+    /// Forms the product. Results are written over.
+    fn form<D: Quantize>(
+        &self,
+        device: &D,
+        images: &mut Images<D>,
+        operands: Operands<Slice<'_, D>>,
+        [result, sums]: Results<SliceMut<'_, D>>,
+    ) {
         let (at, sequence) = self.at;
-        let engine =
+        let mut engine =
             Engine::new(self.plan, self.seed, phase(at), images).with_sequences_of(sequence);
-        (engine, Group { layer: self.layer.block, members: &self.layer.members })
-    }
-
-    const fn sizes(&self) -> [usize; 3] {
-        [self.rows, self.layer.inputs, self.layer.outputs]
-    }
-
-    fn forward<D: Quantize>(
-        &self,
-        device: &D,
-        images: &mut Images<D>,
-        [x, w]: [Slice<'_, D>; 2],
-        bias: Option<Slice<'_, D>>,
-        mut y: SliceMut<'_, D>,
-    ) {
-        let ((mut engine, group), [rows, inputs, outputs]) = (self.engine(images), self.sizes());
-        let (x, w) = (Matrix::new(x, rows, inputs), Matrix::new(w, outputs, inputs));
-        engine.forward(device, &group, x, w, MatrixMut::new(y.again(), rows, outputs));
-        if let Some(bias) = bias {
-            device.add_bias(engine.vector(group.layer, Vector::Bias, false), y, bias);
+        let layer = self.layer.block;
+        let group = Group { layer, members: &self.layer.members };
+        let (reads, [(_, [rows, cols]), _]) = self.tensors();
+        let [Some(left), Some(right), bias] = operands else { unreachable!("both are there") };
+        let matrix = |x, (_, [rows, cols]): Named| Matrix::new(x, rows, cols);
+        let (a, b) = (matrix(left, reads[0]), matrix(right, reads[1]));
+        if let Some(mut out) = result {
+            let mut to = MatrixMut::new(out.again(), rows, cols);
+            match self.product {
+                Product::Forward => engine.forward(device, &group, a, b, to),
+                Product::GradInput => engine.grad_input(device, &group, a, b, to),
+                Product::GradWeight => {
+                    device.fill(to.again(), 0.0);
+                    engine.grad_weight(device, &group, a, b, to);
+                }
+            }
+            if let Some(bias) = bias {
+                device.add_bias(engine.vector(layer, Vector::Bias, false), out, bias);
+            }
         }
-    }
-
-    fn grad_input<D: Quantize>(
-        &self,
-        device: &D,
-        images: &mut Images<D>,
-        [g, w]: [Slice<'_, D>; 2],
-        dx: SliceMut<'_, D>,
-    ) {
-        let ((mut engine, group), [rows, inputs, outputs]) = (self.engine(images), self.sizes());
-        let (g, w) = (Matrix::new(g, rows, outputs), Matrix::new(w, outputs, inputs));
-        engine.grad_input(device, &group, g, w, MatrixMut::new(dx, rows, inputs));
-    }
-
-    /// Both gradients are written over.
-    fn grad_weight<D: Quantize>(
-        &self,
-        device: &D,
-        images: &mut Images<D>,
-        [g, x]: [Slice<'_, D>; 2],
-        dw: Option<SliceMut<'_, D>>,
-        db: Option<SliceMut<'_, D>>,
-    ) {
-        let ((mut engine, group), [rows, inputs, outputs]) = (self.engine(images), self.sizes());
-        if let Some(dw) = dw {
-            let (g, x) = (Matrix::new(g, rows, outputs), Matrix::new(x, rows, inputs));
-            let mut dw = MatrixMut::new(dw, outputs, inputs);
-            device.fill(dw.again(), 0.0);
-            engine.grad_weight(device, &group, g, x, dw);
-        }
-        if let Some(mut db) = db {
-            let rounding = engine.vector(group.layer, Vector::Bias, true);
-            device.fill(MatrixMut::new(db.again(), 1, outputs), 0.0);
-            device.bias_backward(rounding, g, db);
+        if let Some(mut sums) = sums {
+            let rounding = engine.vector(layer, Vector::Bias, true);
+            device.fill(MatrixMut::new(sums.again(), 1, self.layer.outputs), 0.0);
+            device.bias_backward(rounding, left, sums);
         }
     }
 }
@@ -270,6 +287,30 @@ impl Plan {
         self.recipe.rules().iter().any(on)
     }
 
+    /// Whether linear layers take random words.
+    #[getter]
+    fn draws(&self) -> bool {
+        self.recipe.rules().iter().any(|rule| match rule.value {
+            _ if matches!(rule.on.subject, Subject::Places(..)) => false,
+            Value::Format(numbers) => numbers.is_random(),
+            Value::Sums(Some(Sums::Steps(sum))) => sum.accumulator.rounding.is_stochastic(),
+            _ => false,
+        })
+    }
+
+    /// Whether a step's numbers may differ from those of another: by random words, by rules that begin late,
+    /// by what the recipe remembers.
+    #[getter]
+    fn varies(&self) -> bool {
+        let other = |rule: &Rule| match rule.value {
+            _ if rule.on.from.is_some() => true,
+            Value::Format(numbers) => numbers.window > 0,
+            Value::Patch(patch) => patch.is_some(),
+            Value::Sums(_) => false,
+        };
+        self.draws() || self.recipe.rules().iter().any(other)
+    }
+
     /// The numbers of each operand at a step: of the three products in turn, the left and the right one.
     fn numbers(&self, site: &str, step: u64) -> PyResult<Vec<String>> {
         let site: Site = site.parse().map_err(value_error)?;
@@ -279,132 +320,52 @@ impl Plan {
         Ok(Product::ALL.iter().flat_map(of).collect())
     }
 
-    /// y = x wᵀ, and the bias added: x (rows, inputs), w (outputs, inputs), y (rows, outputs).
+    /// Forms one of the three products of a layer of so many `rows`: `forward` reads x, w and perhaps b and
+    /// writes y, `grad_input` reads g and w and writes dx, `grad_weight` reads g and x and writes dw and db.
     /// On a GPU `device` is its number, and tensors are addresses in its memory.
-    fn forward(
+    fn multiply(
         &self,
         py: Python<'_>,
         device: Option<usize>,
+        product: &str,
         layer: usize,
         at: (At, usize),
         rows: usize,
-        x: &Bound<'_, PyAny>,
-        w: &Bound<'_, PyAny>,
-        b: Option<&Bound<'_, PyAny>>,
-        y: &Bound<'_, PyAny>,
+        operands: Operands<Bound<'_, PyAny>>,
+        results: Results<Bound<'_, PyAny>>,
     ) -> PyResult<()> {
-        let layer = self.layer(layer)?;
-        let (inputs, outputs) = (layer.inputs, layer.outputs);
-        let call = self.call(layer, at, rows);
+        let (layer, product) = (self.layer(layer)?, product.parse().map_err(value_error)?);
+        let call = Call { plan: &self.plan, seed: self.seed, layer, product, at, rows };
+        let (reads, writes) = call.tensors();
         if let Some(device) = device {
             let gpu = Gpu::of(device)?;
-            let (x, w) = (gpu.tensor(x, [rows, inputs])?, gpu.tensor(w, [outputs, inputs])?);
-            let b = b.map(|b| gpu.tensor(b, [1, outputs])).transpose()?;
-            let mut y = gpu.tensor(y, [rows, outputs])?;
+            let operands = call.made(&operands, reads, |any, (_, shape)| gpu.tensor(any, shape))?;
+            let mut results =
+                call.made(&results, writes, |any, (_, shape)| gpu.tensor(any, shape))?;
             return self.on(py, &gpu, |images| {
-                let b = b.as_ref().map(Into::into);
-                call.forward(
-                    gpu.device(),
-                    images.of(&gpu),
-                    [(&x).into(), (&w).into()],
-                    b,
-                    (&mut y).into(),
-                );
+                let operands = operands.each_ref().map(|one| one.as_ref().map(Into::into));
+                let results = results.each_mut().map(|one| one.as_mut().map(Into::into));
+                call.form(gpu.device(), images.of(&gpu), operands, results);
             });
         }
-        let (x, w) = (Input::<f32>::new(x, "x")?, Input::<f32>::new(w, "w")?);
-        let b = b.map(|b| Input::<f32>::new(b, "b")).transpose()?;
-        let mut y = Output::<f32>::new(y, "y", rows * outputs)?;
-        y.apart_from(&x, ["y", "x"])?;
-        y.apart_from(&w, ["y", "w"])?;
-        let (x, w) = (matrix(&x, rows, inputs, "x")?, matrix(&w, outputs, inputs, "w")?);
-        let b = b.as_ref().map(|b| matrix(b, 1, outputs, "b").map(|b| b.data())).transpose()?;
-        let y = y.elements();
-        self.here(py, |images| {
-            let b = b.map(Into::into);
-            call.forward(&Cpu::new(), images, [x.data().into(), w.data().into()], b, y.into());
-        });
-        Ok(())
-    }
-
-    /// dx = g w: g (rows, outputs), w (outputs, inputs), dx (rows, inputs).
-    fn grad_input(
-        &self,
-        py: Python<'_>,
-        device: Option<usize>,
-        layer: usize,
-        at: (At, usize),
-        rows: usize,
-        g: &Bound<'_, PyAny>,
-        w: &Bound<'_, PyAny>,
-        dx: &Bound<'_, PyAny>,
-    ) -> PyResult<()> {
-        let layer = self.layer(layer)?;
-        let (inputs, outputs) = (layer.inputs, layer.outputs);
-        let call = self.call(layer, at, rows);
-        if let Some(device) = device {
-            let gpu = Gpu::of(device)?;
-            let (g, w) = (gpu.tensor(g, [rows, outputs])?, gpu.tensor(w, [outputs, inputs])?);
-            let mut dx = gpu.tensor(dx, [rows, inputs])?;
-            return self.on(py, &gpu, |images| {
-                let operands = [(&g).into(), (&w).into()];
-                call.grad_input(gpu.device(), images.of(&gpu), operands, (&mut dx).into());
-            });
-        }
-        let (g, w) = (Input::<f32>::new(g, "g")?, Input::<f32>::new(w, "w")?);
-        let mut dx = Output::<f32>::new(dx, "dx", rows * inputs)?;
-        dx.apart_from(&g, ["dx", "g"])?;
-        dx.apart_from(&w, ["dx", "w"])?;
-        let (g, w) = (matrix(&g, rows, outputs, "g")?, matrix(&w, outputs, inputs, "w")?);
-        let dx = dx.elements();
-        self.here(py, |images| {
-            let operands = [g.data().into(), w.data().into()];
-            call.grad_input(&Cpu::new(), images, operands, dx.into());
-        });
-        Ok(())
-    }
-
-    /// dw = gᵀ x, and the sums of the columns of g where `db` is given: g (rows, outputs), x (rows, inputs),
-    /// dw (outputs, inputs), db (outputs).
-    fn grad_weight(
-        &self,
-        py: Python<'_>,
-        device: Option<usize>,
-        layer: usize,
-        at: (At, usize),
-        rows: usize,
-        g: &Bound<'_, PyAny>,
-        x: &Bound<'_, PyAny>,
-        dw: Option<&Bound<'_, PyAny>>,
-        db: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<()> {
-        let layer = self.layer(layer)?;
-        let (inputs, outputs) = (layer.inputs, layer.outputs);
-        let call = self.call(layer, at, rows);
-        if let Some(device) = device {
-            let gpu = Gpu::of(device)?;
-            let (g, x) = (gpu.tensor(g, [rows, outputs])?, gpu.tensor(x, [rows, inputs])?);
-            let mut dw = dw.map(|dw| gpu.tensor(dw, [outputs, inputs])).transpose()?;
-            let mut db = db.map(|db| gpu.tensor(db, [1, outputs])).transpose()?;
-            return self.on(py, &gpu, |images| {
-                let (dw, db) = (dw.as_mut().map(Into::into), db.as_mut().map(Into::into));
-                call.grad_weight(gpu.device(), images.of(&gpu), [(&g).into(), (&x).into()], dw, db);
-            });
-        }
-        let (g, x) = (Input::<f32>::new(g, "g")?, Input::<f32>::new(x, "x")?);
-        let mut dw = dw.map(|dw| Output::<f32>::new(dw, "dw", outputs * inputs)).transpose()?;
-        let mut db = db.map(|db| Output::<f32>::new(db, "db", outputs)).transpose()?;
-        for (out, name) in [(&dw, "dw"), (&db, "db")] {
-            if let Some(out) = out {
-                out.apart_from(&g, [name, "g"])?;
-                out.apart_from(&x, [name, "x"])?;
+        let operands = call.made(&operands, reads, |any, (name, [rows, cols])| {
+            let x = Input::<f32>::new(any, name)?;
+            matrix(&x, rows, cols, name).map(drop)?;
+            Ok(x)
+        })?;
+        let mut results = call.made(&results, writes, |any, (name, [rows, cols])| {
+            let out = Output::<f32>::new(any, name, rows * cols)?;
+            for (x, (other, _)) in operands.iter().zip(reads) {
+                x.iter().try_for_each(|x| out.apart_from(x, [name, other]))?;
             }
-        }
-        let (g, x) = (matrix(&g, rows, outputs, "g")?, matrix(&x, rows, inputs, "x")?);
-        let (dw, db) = (dw.as_mut().map(Output::elements), db.as_mut().map(Output::elements));
+            Ok(out)
+        })?;
+        let operands = operands.each_ref().map(|one| one.as_ref().map(Input::elements));
+        let results = results.each_mut().map(|one| one.as_mut().map(Output::elements));
         self.here(py, |images| {
-            let (dw, db) = (dw.map(Into::into), db.map(Into::into));
-            call.grad_weight(&Cpu::new(), images, [g.data().into(), x.data().into()], dw, db);
+            let (operands, results) =
+                (operands.map(|x| x.map(Into::into)), results.map(|x| x.map(Into::into)));
+            call.form(&Cpu::new(), images, operands, results);
         });
         Ok(())
     }

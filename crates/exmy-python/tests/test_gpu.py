@@ -75,20 +75,20 @@ def test_layers_multiply_there():
             shapes = [(96, 32), (96, 64), (32, 64), (32,)]
             ours, theirs = [np.empty(shape, np.float32) for shape in shapes], []
             y, dx, dw, db = ours
-            here.forward(None, 0, at, 96, x, W, BIAS, y)
-            here.grad_input(None, 0, at, 96, G, W, dx)
-            here.grad_weight(None, 0, at, 96, G, x, dw, db)
+            here.multiply(None, "forward", 0, at, 96, (x, W, BIAS), (y, None))
+            here.multiply(None, "grad_input", 0, at, 96, (G, W, None), (dx, None))
+            here.multiply(None, "grad_weight", 0, at, 96, (G, x, None), (dw, db))
             theirs = [gpu.put(np.full(shape, 7, np.float32)) for shape in shapes]
             y, dx, dw, db = theirs
             x, w, g, b = (gpu.put(one) for one in (x, W, G, BIAS))
             try:
-                there.forward(0, 0, at, 96, x, w, b, y)
+                there.multiply(0, "forward", 0, at, 96, (x, w, b), (y, None))
             except RuntimeError as error:
                 # Tensor cores of other GPUs have other orders.
                 assert "hopper" in recipe and "9.0" in str(error), error
                 break
-            there.grad_input(0, 0, at, 96, g, w, dx)
-            there.grad_weight(0, 0, at, 96, g, x, dw, db)
+            there.multiply(0, "grad_input", 0, at, 96, (g, w, None), (dx, None))
+            there.multiply(0, "grad_weight", 0, at, 96, (g, x, None), (dw, db))
             for one, other, shape in zip(ours, theirs, shapes):
                 same(gpu.get(other, shape), one)
         assert here.memory == there.memory, recipe

@@ -1,9 +1,7 @@
 """exmy in PyTorch. Layers are restated, bit for bit, by quantized operands and products in the order `fast`, with the
 streams that docs/recipes.md names; loosely by PyTorch's own arithmetic. Gradients are worked out by hand."""
 
-import copy
 import doctest
-import pickle
 
 import numpy as np
 import pytest
@@ -12,7 +10,7 @@ torch = pytest.importorskip("torch")
 
 import exmy
 import exmy.torch
-from exmy import _arrays
+from exmy import _arrays, _tensors
 
 RNG = np.random.default_rng(2)
 TOKENS, INPUTS, OUTPUTS = 96, 64, 32
@@ -204,111 +202,6 @@ def test_the_gradient_passes_straight_through():
         exmy.torch.fake_quantize(x, "mxfp4", backward="mxfp4@sr8")
 
 
-class Block(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.qkv = torch.nn.Linear(INPUTS, 3 * INPUTS)
-        self.up_proj = torch.nn.Linear(INPUTS, INPUTS)
-
-    def forward(self, x):
-        return self.up_proj(self.qkv(x)[..., :INPUTS])
-
-
-class Model(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.layers = torch.nn.ModuleList([Block(), Block()])
-        self.lm_head = torch.nn.Linear(INPUTS, 8)
-
-    def forward(self, x):
-        for layer in self.layers:
-            x = layer(x)
-        return self.lm_head(x)
-
-
-NAMES = {"layers.*.qkv": "layers.*.q_proj+k_proj+v_proj"}
-
-
-def test_a_model_is_converted_in_place():
-    model, seen = Model(), []
-    before = {name: parameter for name, parameter in model.named_parameters()}
-    model.layers[0].qkv.register_forward_hook(lambda *_: seen.append(1))
-    found = exmy.torch.convert(model, "mxfp4+last1:up_proj=bf16", skip=["lm_head"], names=NAMES)
-    assert found is model and type(model.lm_head) is torch.nn.Linear
-    assert all(parameter is before[name] for name, parameter in model.named_parameters())
-    assert model.layers[0].up_proj.numbers == {
-        "layers.0.up_proj": dict.fromkeys(["forward", "grad_input", "grad_weight"], ("mxfp4", "mxfp4"))
-    }
-    assert model.layers[1].up_proj.numbers["layers.1.up_proj"]["forward"] == ("bf16", "bf16")
-    assert list(model.layers[1].qkv.numbers) == ["layers.1.q_proj", "layers.1.k_proj", "layers.1.v_proj"]
-    model(torch.from_numpy(X)).sum().backward()
-    assert seen == [1] and all(parameter.grad is not None for parameter in model.parameters())
-
-
-def test_a_copy_goes_on_with_the_same_bits():
-    # Scales of the last 4 steps' magnitudes, which the recipe remembers.
-    recipe = "e4m3/tensor:e8m0@rceil@window4"
-    model = exmy.torch.convert(Model(), recipe, names=NAMES)
-    for step in range(6):
-        exmy.torch.set_step(model, step)
-        model(torch.from_numpy(X) * 2.0**step)
-    fresh = exmy.torch.convert(Model(), recipe, names=NAMES)
-    fresh.load_state_dict(model.state_dict())
-    exmy.torch.set_step(fresh, 6)
-    others = [copy.deepcopy(model), pickle.loads(pickle.dumps(model)), fresh]
-    saved = exmy.torch.state(model)
-    assert "window" in saved[0]["memory"]
-    exmy.torch.set_step(model, 6)
-    expected = model(torch.from_numpy(X)).detach().numpy()
-    exmy.torch.set_step(others[0], 6)
-    exmy.torch.set_step(others[1], 6)
-    same(others[0](torch.from_numpy(X)).detach().numpy(), expected)
-    same(others[1](torch.from_numpy(X)).detach().numpy(), expected)
-    exmy.torch.load_state(fresh, saved)
-    exmy.torch.set_step(fresh, 6)
-    same(fresh(torch.from_numpy(X)).detach().numpy(), expected)
-    again = exmy.torch.convert(Model(), recipe, names=NAMES)
-    again.load_state_dict(model.state_dict())
-    exmy.torch.set_step(again, 6)
-    assert not np.array_equal(again(torch.from_numpy(X)).detach().numpy(), expected)
-
-
-@pytest.mark.parametrize(
-    "how, said",
-    [
-        ({"recipe": "mxfp5"}, "mxfp5"),
-        ({"recipe": "mxfp4+last1=bf16"}, "layers.0.qkv.*say none|qkv"),
-        ({"recipe": "mxfp4+from80%=bf16"}, "steps=10000"),
-        ({"recipe": "mxfp4", "skip": ["head"]}, "no module is called head"),
-        ({"recipe": "mxfp4", "skip": ["*"]}, "no torch.nn.Linear"),
-        ({"recipe": "mxfp4", "names": {"layers.*.qkv": "layers.0.q_proj"}}, "two layers are layers.0.q_proj"),
-        ({"recipe": "mxfp4", "names": {"layers.*.qkv": "layers.*.q_proj+up_proj"}}, "do not read one input"),
-        ({"recipe": "mxfp4", "names": {"lm_head": "layers.9.head"}}, "layers.9.head|head"),
-        ({"recipe": "mxfp4", "seed": -1}, "seed is -1"),
-    ],
-)
-def test_what_cannot_be_converted_is_said(how, said):
-    model = Model()
-    with pytest.raises(ValueError, match=said):
-        exmy.torch.convert(model, **how)
-    assert type(model.lm_head) is torch.nn.Linear
-
-
-def test_what_multiplies_elsewhere_is_said():
-    attention = torch.nn.Sequential(torch.nn.MultiheadAttention(64, 2), torch.nn.Linear(64, 64))
-    with pytest.raises(ValueError, match="MultiheadAttention"):
-        exmy.torch.convert(attention, "mxfp4")
-    exmy.torch.convert(attention, "mxfp4", skip=["0"])
-    with pytest.warns(UserWarning, match="norm"):
-        exmy.torch.convert(torch.nn.Sequential(torch.nn.Linear(32, 32)), "mxfp4+norm=bf16")
-    with pytest.raises(ValueError, match="step is -1"):
-        exmy.torch.set_step(exmy.torch.Linear(32, 32, recipe="mxfp4"), -1)
-    with pytest.raises(TypeError, match="torch.as_tensor"):
-        exmy.torch.fake_quantize(X, "mxfp4")
-    with pytest.raises(ValueError, match="convert"):
-        exmy.torch.set_step(torch.nn.Linear(2, 2), 1)
-
-
 @pytest.mark.parametrize("kind", ["float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "bfloat16"])
 def test_tensors_arrive_without_a_copy(kind):
     x = torch.from_numpy(X).to(getattr(torch, kind))
@@ -330,7 +223,7 @@ def test_tensors_arrive_without_a_copy(kind):
 
 def test_tensors_of_float32_are_read_where_they_lie():
     x = torch.tensor(X, requires_grad=True)
-    assert _arrays._array(x, "x").ctypes.data == x.data_ptr() == exmy.torch._plain(x, "x").data_ptr()
+    assert _arrays._array(x, "x").ctypes.data == x.data_ptr() == _tensors.plain(x, "x").data_ptr()
     same(exmy.fake_quantize(x, "nvfp4"), exmy.fake_quantize(X, "nvfp4"))
 
 
@@ -347,12 +240,32 @@ class Elsewhere:
 
 
 def test_tensors_of_other_devices_are_refused():
-    for x in (Elsewhere(), torch.empty(4, 32, device="meta")):
-        with pytest.raises(TypeError, match=r"x\.cpu\(\)"):
-            exmy.fake_quantize(x, "mxfp4")
-    layer = exmy.torch.Linear(32, 32, recipe="mxfp4")
     with pytest.raises(TypeError, match=r"x\.cpu\(\)"):
-        layer(torch.empty(4, 32, device="meta"))
+        exmy.fake_quantize(Elsewhere(), "mxfp4")
+
+
+# What a tensor is, beside float32 on the CPU, and what is said of it.
+OTHERS = {
+    "on meta, where tensors have shapes and no numbers": lambda: torch.empty(4, 32, device="meta"),
+    r"torch.view_as_real\(x\)|x.real and x.imag": lambda: torch.zeros(4, 32, dtype=torch.complex64),
+    r"sparse \(torch.sparse_coo\).*x.to_dense\(\)": lambda: torch.eye(32).to_sparse(),
+    r"sparse \(torch.sparse_csr\).*x.to_dense\(\)": lambda: torch.eye(32).to_sparse_csr(),
+    r"nested.*x.to_padded_tensor": lambda: torch.nested.nested_tensor([torch.zeros(2, 32), torch.zeros(3, 32)]),
+    r"float64.*x.float\(\)|numpy.asarray\(x, numpy.float32\)": lambda: torch.zeros(4, 32, dtype=torch.float64),
+    r"int32.*x.float\(\)|numpy.asarray\(x, numpy.float32\)": lambda: torch.zeros(4, 32, dtype=torch.int32),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("said", OTHERS)
+def test_tensors_of_other_kinds_are_refused(said):
+    x, layer = OTHERS[said](), exmy.torch.Linear(32, 32, recipe="mxfp4")
+    for wrong in (layer, lambda x: exmy.torch.fake_quantize(x, "mxfp4"), lambda x: exmy.fake_quantize(x, "mxfp4")):
+        with pytest.raises(TypeError, match=said):
+            wrong(x)
+    meta = exmy.torch.Linear(32, 32, recipe="mxfp4", device="meta")
+    with pytest.raises(TypeError, match="weight is on meta.*model.to_empty"):
+        meta(torch.zeros(4, 32))
 
 
 def on_a_gpu(where, monkeypatch):
@@ -369,9 +282,9 @@ def on_a_gpu(where, monkeypatch):
         first = -place.data_ptr() % 256 // 4
         return place[first : first + x.numel()].view(x.shape).copy_(x)
 
-    monkeypatch.setattr(exmy.torch, "_gpu", lambda x, name: 99)
-    monkeypatch.setattr(exmy.torch, "_aligned", aligned)
-    monkeypatch.setattr(exmy.torch, "_empty", lambda shape, like: aligned(torch.full(tuple(shape), 7.0)))
+    monkeypatch.setattr(_tensors, "gpu_of", lambda x, name: 99)
+    monkeypatch.setattr(_tensors, "aligned", aligned)
+    monkeypatch.setattr(_tensors, "empty", lambda shape, like: aligned(torch.full(tuple(shape), 7.0)))
     return lambda x: x
 
 
@@ -383,7 +296,7 @@ def test_a_gpu_has_the_bits_of_the_cpu(where, recipe, monkeypatch):
         with monkeypatch.context() as patch:
             to = on_a_gpu(where, patch) if device == "gpu" else lambda x: x
             torch.manual_seed(1)
-            layer = exmy.torch.Linear(INPUTS, OUTPUTS, recipe=recipe)
+            layer = exmy.torch.Linear(INPUTS, OUTPUTS, recipe=recipe, name="layers.0.up_proj")
             layer.weight.data, layer.bias.data = to(layer.weight.data), to(layer.bias.data)
             for step in range(2):
                 exmy.torch.set_step(layer, step)
@@ -419,19 +332,3 @@ def test_a_bias_of_its_own_type_keeps_its_gradient():
     layer(torch.randn(16, 64)).backward(torch.randn(16, 32))
     found = layer.bias.grad
     assert layer.weight.grad.dtype == torch.bfloat16 and not torch.equal(found, found.bfloat16().float())
-
-
-def test_evaluation_of_an_encoder_goes_through_its_layers():
-    layer = torch.nn.TransformerEncoderLayer(64, 4, 128, batch_first=True)
-    exmy.torch.convert(layer, "mxfp4", skip=["self_attn"]).eval()
-    x = torch.randn(2, 8, 64)
-    with_gradients = layer(x).detach()
-    with torch.no_grad():
-        assert (layer(x) - with_gradients).abs().max() < 1e-5
-
-
-def test_a_state_of_another_recipe_is_refused():
-    windows = exmy.torch.Linear(64, 64, recipe="e4m3/tensor:e8m0@rceil@window4")
-    other = exmy.torch.Linear(64, 64, recipe="mxfp4")
-    with pytest.raises(ValueError, match="the state is of recipe mxfp4, and the model's is e4m3"):
-        exmy.torch.load_state(windows, exmy.torch.state(other))

@@ -1,5 +1,6 @@
 """The module that is compiled from Rust; `exmy` is what to import."""
 
+from collections.abc import Sequence
 from typing import Any
 
 class Format:
@@ -72,39 +73,21 @@ class Plan:
     def others(self) -> list[str]: ...
     @property
     def chooses(self) -> bool: ...
+    @property
+    def draws(self) -> bool: ...
+    @property
+    def varies(self) -> bool: ...
     memory: str
     def numbers(self, site: str, step: int) -> list[str]: ...
-    def forward(
+    def multiply(
         self,
         device: int | None,
+        product: str,
         layer: int,
         at: tuple[tuple[int, int, bool], int],
         rows: int,
-        x: Any,
-        w: Any,
-        b: Any | None,
-        y: Any,
-    ) -> None: ...
-    def grad_input(
-        self,
-        device: int | None,
-        layer: int,
-        at: tuple[tuple[int, int, bool], int],
-        rows: int,
-        g: Any,
-        w: Any,
-        dx: Any,
-    ) -> None: ...
-    def grad_weight(
-        self,
-        device: int | None,
-        layer: int,
-        at: tuple[tuple[int, int, bool], int],
-        rows: int,
-        g: Any,
-        x: Any,
-        dw: Any | None,
-        db: Any | None,
+        operands: Sequence[Any | None],
+        results: Sequence[Any | None],
     ) -> None: ...
 
 def place_of(name: str) -> str | None: ...

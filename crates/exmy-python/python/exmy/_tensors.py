@@ -1,0 +1,80 @@
+"""PyTorch's tensors for the functions of `exmy._exmy`: which ones can be read, and where their numbers lie.
+
+A tensor on the CPU becomes an array of NumPy that views it, one on a GPU the address of its first number. What cannot
+be read is refused in words that say what would be.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+KINDS = (torch.float32, torch.bfloat16, torch.float16)
+
+
+def gpu_of(x: torch.Tensor, name: str) -> int | None:
+    """The number of the GPU that a tensor is on; None on the CPU."""
+    if not isinstance(x, torch.Tensor):
+        raise TypeError(f"{name} is a {type(x).__name__}, and a tensor of PyTorch is needed: torch.as_tensor({name})")
+    if x.is_nested:
+        raise TypeError(f"{name} is nested, and a tensor of one shape is needed: {name}.to_padded_tensor(0.0)")
+    if x.layout is not torch.strided:
+        raise TypeError(f"{name} is sparse ({x.layout}), and a dense tensor is needed: {name}.to_dense()")
+    if x.device.type == "cpu":
+        return None
+    if x.device.type == "cuda":
+        return x.device.index
+    if x.device.type == "meta":
+        raise TypeError(
+            f"{name} is on meta, where tensors have shapes and no numbers; exmy computes on the CPU and on NVIDIA "
+            f"GPUs: model.to_empty(device='cpu') makes room for weights, load_state_dict fills it"
+        )
+    raise TypeError(f"{name} is on {x.device}, and exmy computes on the CPU and on NVIDIA GPUs: {name}.cpu()")
+
+
+def empty(shape, like: torch.Tensor) -> torch.Tensor:
+    """A tensor of float32 to be written, where another one is."""
+    return torch.empty(tuple(shape), dtype=torch.float32, device=like.device)
+
+
+def aligned(x: torch.Tensor) -> torch.Tensor:
+    """A tensor of a GPU that begins where kernels read it fastest, copied if it is a part of another."""
+    return x.clone() if x.data_ptr() % 256 else x
+
+
+def plain(x: torch.Tensor, name: str) -> torch.Tensor:
+    """A tensor contiguous and of float32, copied only where it is not."""
+    gpu = gpu_of(x, name)
+    if x.dtype not in KINDS:
+        how = f"torch.view_as_real({name}) has their parts as numbers" if x.is_complex() else f"{name}.float()"
+        raise TypeError(f"{name} has elements of {x.dtype}; float32, bfloat16 or float16 is needed: {how}")
+    x = x.detach().float().contiguous()
+    return x if gpu is None else aligned(x)
+
+
+def memory(x: torch.Tensor | None, gpu: int | None):
+    """What a function of `_exmy` takes for a plain tensor: an array, or an address on a GPU."""
+    return None if x is None else x.numpy() if gpu is None else x.data_ptr()
+
+
+def wait(gpu: int | None) -> None:
+    """Waits for what PyTorch has asked of a GPU."""
+    if gpu is not None and torch.cuda.is_available():
+        torch.cuda.current_stream(gpu).synchronize()
+
+
+def rounded(x: torch.Tensor, name: str, quantizer, axis: int, seed, stream) -> torch.Tensor:
+    """The values of a tensor in low precision, in its own type and place."""
+    gpu = gpu_of(x, name)
+    if gpu is None or x.numel() == 0:
+        found = quantizer.fake_quantize(plain(x.cpu(), name).numpy(), axis=axis, seed=seed, stream=stream)
+        return torch.from_numpy(np.ascontiguousarray(found)).to(x.device, x.dtype)
+    if x.dim() == 0 or not -x.dim() <= axis < x.dim():
+        raise ValueError(f"axis is {axis}, and {name} has {x.dim()} axes")
+    down = x.dim() == 2 and axis % 2 == 0
+    rows = plain(x if down else x.movedim(axis, -1), name)
+    out = empty(rows.shape, rows)
+    shape = rows.numel() // rows.shape[-1], rows.shape[-1]
+    wait(gpu)
+    quantizer._fake_quantize_on(gpu, memory(rows, gpu), shape, not down, seed, stream, memory(out, gpu))
+    return (out if down else out.movedim(-1, axis)).to(x.dtype)
