@@ -209,13 +209,11 @@ impl<'py> FromPyObject<'_, 'py> for Address {
             let label = any.extract::<String>().map_err(wrong)?;
             return Ok(Self(Stream::new(&label)));
         };
-        let mut parts = parts.iter();
-        let label =
-            parts.next().map(|label| label.extract::<String>()).transpose().map_err(wrong)?;
-        let stream = Stream::new(&label.unwrap_or_default());
+        let label = parts.get_item(0).and_then(|label| label.extract::<String>()).map_err(wrong)?;
+        let stream = Stream::new(&label);
         let with =
             |stream: Stream, part: Bound<'_, PyAny>| part.extract().map(|at| stream.with(at));
-        parts.try_fold(stream, with).map(Self).map_err(wrong)
+        parts.iter().skip(1).try_fold(stream, with).map(Self).map_err(wrong)
     }
 }
 

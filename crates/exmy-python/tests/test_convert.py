@@ -107,6 +107,7 @@ def test_a_copy_goes_on_with_the_same_bits():
         ({"recipe": "mxfp4", "names": ["lm_head"]}, "names is .*a dict of paths and places"),
         ({"recipe": "mxfp4", "names": {"lm_head": 1}}, "names is .*a dict of paths and places"),
         ({"recipe": "mxfp4", "skip": [1]}, "skip has 1, and the path"),
+        ({"recipe": "mxfp4", "skip": 1}, "skip has 1, and the path"),
         ({"recipe": "mxfp4", "seed": -1}, "seed is -1"),
         ({"recipe": "mxfp4", "seed": None}, "seed is None, and a whole number"),
         ({"recipe": "mxfp4", "steps": 0}, "steps is 0"),
@@ -139,6 +140,13 @@ def test_what_multiplies_elsewhere_is_said():
         exmy.torch.fake_quantize(X, "mxfp4")
     with pytest.raises(ValueError, match="convert"):
         exmy.torch.set_step(torch.nn.Linear(2, 2), 1)
+    with pytest.raises(TypeError, match="model is a int"):
+        exmy.torch.set_step(5, 1)
+    with pytest.raises(ValueError, match=r"could be replaced; it has itself \(under a recipe already\)"):
+        exmy.torch.convert(layer, "mxfp8-mix")
+    for widths, said in [(5, "widths is 5"), ([16, 8], "operators of 32 outputs together"), ([32, 0], "each with some")]:
+        with pytest.raises((TypeError, ValueError), match=said):
+            exmy.torch.Linear(32, 32, recipe="mxfp4", name="layers.0.q_proj+k_proj", widths=widths)
 
 
 class Own(torch.nn.Linear):

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import exmy
-from exmy import _arrays
+from exmy import _formats
 
 RNG = np.random.default_rng(1)
 X = (RNG.standard_normal((6, 4, 64)) * np.exp2(RNG.integers(-12, 9, (6, 4, 64)))).astype(np.float32)
@@ -27,7 +27,7 @@ def bits(x):
 
 
 def test_the_examples_of_the_docstrings():
-    for module in (exmy, _arrays):
+    for module in (exmy, _formats):
         found = doctest.testmod(module)
         assert found.attempted > 1 and found.failed == 0
 
@@ -269,18 +269,75 @@ def test_products_are_summed_in_the_order_that_is_named():
         (lambda: exmy.fake_quantize(np.float32(1), "mxfp4"), "single number"),
         (lambda: exmy.fake_quantize(X[..., :20], "rht16>nvfp4"), "zeros"),
         (lambda: exmy.gemm(X[0], X[0].T, sum="hoper"), "hoper"),
-        (lambda: exmy.gemm(X, X), "3 axes"),
+        (lambda: exmy.gemm(X, X), r"a has shape \(6, 4, 64\)"),
         (lambda: exmy.Format("e4m3").encode(X, rounding="up"), "up"),
         (lambda: exmy.Format("f64").values, "decode"),
         (lambda: exmy.gemm(exmy.quantize(SQUARE, "mxfp4", axis=0), SQUARE), r"a is .* exmy.quantize\(a, .., axis=-1\)"),
         (lambda: exmy.gemm(SQUARE, exmy.quantize(SQUARE, "mxfp4")), r"b is .* exmy.quantize\(b, .., axis=0\)"),
         (lambda: exmy.gemm(SQUARE, SQUARE, output="bf16", rounding="sr8"), "seed=1"),
         (lambda: exmy.gemm(SQUARE, SQUARE, output="f64"), "float32"),
+        (lambda: exmy.Format("e4m3").value(-1), "code is -1"),
+        (lambda: exmy.random_words(1, "test", -1), "count is -1"),
+        (lambda: exmy.random_words(1, "test", 4, first=2**64 - 3), r"2\*\*64 words"),
+        (lambda: exmy.Blocks.from_parts("mxfp4", (-1, 32), *PARTS), "a side of shape is -1"),
     ],
 )
 def test_mistakes_are_exceptions_that_say_so(wrong, said):
     with pytest.raises(ValueError, match=said):
         wrong()
+
+
+PARTS = np.zeros(16, np.uint8), np.zeros(1, np.uint8)
+
+
+@pytest.mark.parametrize(
+    "wrong, said",
+    [
+        # The default of NumPy, where None stands for a type, is float64.
+        (lambda: exmy.Format(None), "not None"),
+        (lambda: exmy.Format(5), "not 5"),
+        (lambda: exmy.Quantizer(None), "here it is a NoneType"),
+        (lambda: exmy.fake_quantize("nvfp4", X), "here it is a ndarray"),
+        (lambda: exmy.fake_quantize(X, "mxfp4", axis=1.0), "axis is 1.0"),
+        (lambda: exmy.fake_quantize(X, "mxfp4@sr8", seed="a"), "seed is 'a'"),
+        (lambda: exmy.fake_quantize(X, "mxfp4@sr8", seed=1, stream=()), r"stream is \(\); a stream is a text"),
+        (lambda: exmy.fake_quantize(X, "mxfp4@sr8", seed=1, stream=("a", -1)), "integers from 0 up"),
+        (lambda: exmy.random_words(None, "test", 1), "seed is None"),
+        (lambda: exmy.random_words(1, "test", 2.5), "count is 2.5"),
+        (lambda: exmy.gemm(SQUARE, SQUARE, sum=None), "sum is None, and a text is needed, such as 'hopper'"),
+        (lambda: exmy.gemm(SQUARE, SQUARE, rounding=5), "rounding is 5"),
+        (lambda: exmy.gemm(SQUARE, SQUARE, output=5), "a format is .* not 5"),
+        (lambda: exmy.Format("e4m3").encode(X, overflow=1), "overflow is 1"),
+        (lambda: exmy.Format("e4m3").value("a"), "code is 'a'"),
+        (lambda: exmy.Blocks.from_parts("mxfp4", 5, *PARTS), "shape is 5"),
+        (lambda: exmy.Blocks.from_parts("mxfp4", (1.0, 32), *PARTS), "a side of shape is 1.0"),
+    ],
+)
+def test_arguments_of_another_kind_are_refused(wrong, said):
+    with pytest.raises(TypeError, match=said):
+        wrong()
+
+
+def test_types_name_formats():
+    for kind, name in [(np.float16, "f16"), (np.dtype("f4"), "f32"), (ml_dtypes.float8_e5m2, "e5m2")]:
+        assert exmy.Format(kind) == exmy.Format(name)
+        assert np.array_equal(exmy.gemm(SQUARE, SQUARE, output=kind), exmy.gemm(SQUARE, SQUARE, output=name))
+
+
+def test_a_single_number_has_a_code():
+    e4m3 = exmy.Format("e4m3")
+    for x in (1.5, np.float32(1.5), np.array(1.5)):
+        code = e4m3.encode(x)
+        assert code.shape == () and code == 0x3C and e4m3.decode(code) == 1.5
+    assert e4m3.encode(2) == 0x40
+
+
+def test_parts_of_blocks_can_be_written():
+    """PyTorch warns of arrays that cannot."""
+    b = exmy.quantize(SQUARE, "mxfp4")
+    for part in (b.codes, b.packed, b.scales):
+        part[...] = 0
+    assert np.array_equal(b.dequantize(), SQUARE)
 
 
 class Csr:

@@ -250,6 +250,9 @@ OTHERS = {
     r"torch.view_as_real\(x\)|x.real and x.imag": lambda: torch.zeros(4, 32, dtype=torch.complex64),
     r"sparse \(torch.sparse_coo\).*x.to_dense\(\)": lambda: torch.eye(32).to_sparse(),
     r"sparse \(torch.sparse_csr\).*x.to_dense\(\)": lambda: torch.eye(32).to_sparse_csr(),
+    r"quantized \(torch.quint8\).*x.dequantize\(\)": lambda: torch.quantize_per_tensor(
+        torch.zeros(4, 32), 0.1, 0, torch.quint8
+    ),
     r"nested.*x.to_padded_tensor": lambda: torch.nested.nested_tensor([torch.zeros(2, 32), torch.zeros(3, 32)]),
     r"float64.*x.float\(\)|numpy.asarray\(x, numpy.float32\)": lambda: torch.zeros(4, 32, dtype=torch.float64),
     r"int32.*x.float\(\)|numpy.asarray\(x, numpy.float32\)": lambda: torch.zeros(4, 32, dtype=torch.int32),
@@ -266,6 +269,20 @@ def test_tensors_of_other_kinds_are_refused(said):
     meta = exmy.torch.Linear(32, 32, recipe="mxfp4", device="meta")
     with pytest.raises(TypeError, match="weight is on meta.*model.to_empty"):
         meta(torch.zeros(4, 32))
+    with pytest.raises(TypeError, match=r"float64.*model.float\(\)"):
+        layer.double()(torch.zeros(4, 32))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_trace_is_refused():
+    """It would have the numbers of its one pass for good."""
+    for work in (exmy.torch.Linear(32, 32, recipe="mxfp4"), lambda x: exmy.torch.fake_quantize(x, "mxfp4")):
+        with pytest.raises(RuntimeError, match="a trace would keep"):
+            torch.jit.trace(work, torch.zeros(4, 32))
+
+
+def test_types_of_pytorch_name_formats():
+    assert exmy.Format(torch.float8_e5m2) == exmy.Format("e5m2")
 
 
 def on_a_gpu(where, monkeypatch):

@@ -13,7 +13,7 @@ exact. Others are refused: to round twice is another result.
 pandas.
 """
 
-from ._arrays import Blocks, Format, Quantizer, fake_quantize, gemm, quantize, random_words
+from ._formats import Blocks, Format, Quantizer, fake_quantize, gemm, quantize, random_words
 from ._runs import read_metrics, read_probes, read_runs
 
 __all__ = [

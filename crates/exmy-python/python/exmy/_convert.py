@@ -23,7 +23,7 @@ def convert(
     model: torch.nn.Module,
     recipe: str,
     *,
-    skip: Iterable[str] = (),
+    skip: Iterable[str] | None = None,
     names: Mapping[str, str] | None = None,
     seed: int = 1,
     steps: int | None = None,
@@ -48,9 +48,11 @@ def convert(
     recipe, names = recipe_text(recipe), {} if names is None else names
     if not isinstance(names, Mapping) or not all(isinstance(one, str) for pair in names.items() for one in pair):
         raise TypeError(f"names is {names!r}, and a dict of paths and places is needed: {{'fc': 'layers.0.up_proj'}}")
-    modules = _without_skipped(model, [skip] if isinstance(skip, str) else list(skip))
+    modules = _without_skipped(model, skip)
     layers, others = _sorted(modules)
     if not layers:
+        already = [path or "itself" for path, one in modules.items() if isinstance(one, Linear)]
+        others += [f"{path} (under a recipe already)" for path in already]
         others = f"; it has {_some(others)}" if others else ""
         raise ValueError(f"the model has no torch.nn.Linear that could be replaced{others}")
     for pattern in names:
@@ -91,11 +93,12 @@ def convert(
     return model
 
 
-def _without_skipped(model: torch.nn.Module, skip: list[str]) -> dict[str, torch.nn.Module]:
+def _without_skipped(model: torch.nn.Module, skip: Iterable[str] | None) -> dict[str, torch.nn.Module]:
     """The modules by their paths, but for those that a pattern matches, with all that is in them."""
     modules = dict(model.named_modules())
+    skip = [skip] if isinstance(skip, str) or not isinstance(skip, Iterable | None) else skip
     kept = []
-    for pattern in skip:
+    for pattern in skip or ():
         if not isinstance(pattern, str):
             raise TypeError(f"skip has {pattern!r}, and the path of a module or a pattern of it is needed: 'lm_head'")
         found = [path for path in modules if fnmatch.fnmatchcase(path, pattern)]

@@ -199,6 +199,8 @@ def members(name: str, outputs: int, widths) -> list[tuple[str, int]]:
         if outputs % len(places):
             raise ValueError(f"{name} divides {outputs} outputs by {len(places)}; widths says how, if not equally")
         widths = [outputs // len(places)] * len(places)
+    if not isinstance(widths, Iterable):
+        raise TypeError(f"widths is {widths!r}, and a list of one for each of {len(places)} operators is needed")
     widths = [_whole(width, "a width") for width in widths]
     if len(widths) != len(places) or sum(widths) != outputs or (len(places) > 1 and min(widths) < 1):
         raise ValueError(
@@ -208,6 +210,8 @@ def members(name: str, outputs: int, widths) -> list[tuple[str, int]]:
 
 
 def _plans(model: torch.nn.Module) -> list[Plan]:
+    if not isinstance(model, torch.nn.Module):
+        raise TypeError(f"model is a {type(model).__name__}, and a torch.nn.Module is needed")
     plans = {id(one._exmy[0]): one._exmy[0] for one in model.modules() if isinstance(one, Linear)}
     if not plans:
         raise ValueError("the model has no exmy.torch.Linear; exmy.torch.convert(model, recipe) makes them")
@@ -276,8 +280,8 @@ def state(model: torch.nn.Module) -> list[dict]:
 def load_state(model: torch.nn.Module, state: list[dict]) -> None:
     """Goes on from what `state` returned of a model that was converted alike."""
     plans = _plans(model)
-    keys = {"recipe", "step", "part", "memory"}
-    if not isinstance(state, list) or not all(isinstance(one, dict) and keys <= one.keys() for one in state):
+    keys = "recipe", "step", "part", "memory"
+    if not isinstance(state, list) or not all(isinstance(one, dict) and one.keys() >= set(keys) for one in state):
         raise TypeError("the state is not what exmy.torch.state(model) returns: a list of dicts of " + ", ".join(keys))
     if len(state) != len(plans):
         raise ValueError(f"the state is of {len(state)} recipes, and the model has {len(plans)}")

@@ -10,10 +10,14 @@ import json
 import os
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ._arrays import _whole
+
+if TYPE_CHECKING:
+    import pandas
 
 # A summary or a manifest has at most so many bytes, a line of records so many.
 _FILE, _LINE = 1 << 28, 1 << 26
@@ -135,7 +139,7 @@ def _folders(folder: Path) -> tuple[list[str], list[tuple[Path, list]]]:
     return [], [(one, []) for one in inside if (one / "config.toml").is_file()]
 
 
-def read_runs(folder):
+def read_runs(folder) -> pandas.DataFrame:
     """The runs of a folder of `exmy train`, `sweep` or `study`, one a row, by the names of their folders.
 
     Columns are what `summary.json` says: `recipe`, `seed`, `lr`, `steps`, `tokens`, `parameters`, `train_loss`,
@@ -164,7 +168,7 @@ def read_runs(folder):
     return _frame(rows, "run")
 
 
-def read_metrics(run, *, every: int = 1):
+def read_metrics(run, *, every: int = 1) -> pandas.DataFrame:
     """The lines of a run's `metrics.jsonl` by step: `tokens`, `loss`, `val_loss`, `lr`, `grad_norm`, `clipped`, ...
 
     `run` is a run's folder; the hash at its end may be left out. `every=10` keeps the steps that 10 divides. What a
@@ -173,7 +177,7 @@ def read_metrics(run, *, every: int = 1):
     return _frame(list(_lines(run, "metrics.jsonl", every)), "step")
 
 
-def read_probes(run, probe: str | None = None, *, every: int = 1):
+def read_probes(run, probe: str | None = None, *, every: int = 1) -> pandas.DataFrame:
     """The values of a run's probes by step, a column each; of one `probe` its value and its parts.
 
     Parts have columns of their names, such as `layers.0.entropy`; some are lists.

@@ -16,10 +16,14 @@ def gpu_of(x: torch.Tensor, name: str) -> int | None:
     """The number of the GPU that a tensor is on; None on the CPU."""
     if not isinstance(x, torch.Tensor):
         raise TypeError(f"{name} is a {type(x).__name__}, and a tensor of PyTorch is needed: torch.as_tensor({name})")
+    if torch.jit.is_tracing():
+        raise RuntimeError("a trace would keep the numbers of one pass, since exmy computes outside of PyTorch")
     if x.is_nested:
         raise TypeError(f"{name} is nested, and a tensor of one shape is needed: {name}.to_padded_tensor(0.0)")
     if x.layout is not torch.strided:
         raise TypeError(f"{name} is sparse ({x.layout}), and a dense tensor is needed: {name}.to_dense()")
+    if x.is_quantized:
+        raise TypeError(f"{name} is quantized ({x.dtype}), and its numbers are needed: {name}.dequantize()")
     if x.device.type == "cpu":
         return None
     if x.device.type == "cuda":
@@ -46,7 +50,9 @@ def plain(x: torch.Tensor, name: str) -> torch.Tensor:
     """A tensor contiguous and of float32, copied only where it is not."""
     gpu = gpu_of(x, name)
     if x.dtype not in KINDS:
-        how = f"torch.view_as_real({name}) has their parts as numbers" if x.is_complex() else f"{name}.float()"
+        how = "model.float()" if name in ("weight", "bias") else f"{name}.float()"
+        if x.is_complex():
+            how = f"torch.view_as_real({name}) has their parts as numbers"
         raise TypeError(f"{name} has elements of {x.dtype}; float32, bfloat16 or float16 is needed: {how}")
     x = x.detach().float().contiguous()
     return x if gpu is None else aligned(x)

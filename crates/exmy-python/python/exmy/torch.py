@@ -23,8 +23,9 @@ except ImportError as error:
 from torch.autograd.function import once_differentiable
 
 from . import _tensors
-from ._arrays import _quantizer, _seed, _whole
+from ._arrays import _seed, _whole
 from ._convert import convert
+from ._formats import _quantizer
 from ._layers import Linear, checkpoint_contexts, load_state, set_step, state
 
 __all__ = ["Linear", "checkpoint_contexts", "convert", "fake_quantize", "load_state", "set_step", "state"]

@@ -1,0 +1,321 @@
+"""Formats, quantizers, blocks and products: what `exmy` has for arrays of NumPy and what comes as such."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from . import _exmy
+from ._arrays import _array, _code_type, _is_float, _matrix, _narrow, _numbers, _plain, _rows, _seed, _whole
+
+
+def _name_of(kind) -> str:
+    """The name of a format or a type of NumPy, ml_dtypes or PyTorch."""
+    if isinstance(kind, (str, _exmy.Format)) or str(kind).startswith("torch."):
+        return str(kind)
+    if not isinstance(kind, (type, np.dtype)):
+        raise TypeError(f'a format is a text such as "e4m3", a Format or a type such as numpy.float16, not {kind!r}')
+    return np.dtype(kind).name
+
+
+def _text(value, name: str, example: str) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{name} is {value!r}, and a text is needed, such as {example!r}")
+    return value
+
+
+def _is_name_of(kind: str, format: _exmy.Format) -> bool:
+    try:
+        return _exmy.Format(kind) == format
+    except ValueError:
+        return False
+
+
+class Format(_exmy.Format):
+    """A floating-point format: `Format("e4m3")`, `"bf16"`, `"float8_e5m2"`, `"e6m9"`, `"binary8p3se"`.
+
+    >>> e4m3 = Format("e4m3")
+    >>> e4m3.max, e4m3.bits, e4m3.smallest_subnormal
+    (448.0, 8, 0.001953125)
+    >>> e4m3.encode([0.1, 1.0, -448.0])
+    array([ 29,  56, 254], dtype=uint8)
+    """
+
+    def __new__(cls, name) -> Format:
+        """The format of a name, or of a type of NumPy, ml_dtypes or PyTorch."""
+        return super().__new__(cls, _name_of(name))
+
+    def value(self, code: int) -> float:
+        """The value of one code, rounded to nearest even where the format is wider than float64."""
+        return super().value(_whole(code, "code"))
+
+    def encode(self, x, *, rounding=None, overflow=None, seed=None, stream="quantize") -> np.ndarray:
+        """The codes of an array, in the smallest unsigned integers that hold them, each rounded once.
+
+        `x` has elements of float16, bfloat16, float32 or float64, or is a list of numbers. `rounding` is to nearest
+        even unless it is a mode such as "rtz" or "sr8", which needs a `seed`; `overflow` is a policy such as
+        "sat-finite". Unless it is "sat-none", formats without infinities saturate, where types of ml_dtypes have NaN.
+        """
+        x = _array(x, "x")
+        if x.dtype.kind in "iu" and x.dtype.itemsize <= 8 and np.all(np.abs(x.astype(np.float64)) < 2.0**53):
+            x = x.astype(np.float64)
+        wide = _is_float(x, "float64")
+        x = _plain(x if wide else _numbers(x, "x"))
+        rounding = None if rounding is None else _text(rounding, "rounding", "rtz")
+        overflow = None if overflow is None else _text(overflow, "overflow", "sat-none")
+        codes = np.empty(x.shape, _code_type(self.bits))
+        # A single number is read and written as an array of one.
+        self._encode(np.atleast_1d(x), np.atleast_1d(codes), rounding, overflow, _seed(seed), stream, wide)
+        return codes
+
+    def decode(self, codes) -> np.ndarray:
+        """The values of codes as float32, or as float64 where that has not all of them.
+
+        `codes` are unsigned integers, or an array of the format's own type in NumPy or ml_dtypes.
+        """
+        codes, of = _array(codes, "codes"), np.dtype(_code_type(self.bits))
+        narrow, kind = _narrow(codes) or (None, None)
+        if kind is not None and _is_name_of(kind, self):
+            codes = narrow
+        elif kind is None and codes.dtype.kind == "u" and codes.dtype.isnative and codes.dtype.itemsize <= of.itemsize:
+            codes = codes.astype(of, copy=False)
+        elif codes.dtype.isnative and codes.dtype.kind == "f" and _is_name_of(codes.dtype.name, self):
+            codes = codes.view(of)
+        else:
+            raise TypeError(
+                f"codes has elements of {kind or codes.dtype}, and codes of {self} are {of.name}: "
+                f"numpy.asarray(codes, numpy.{of.name})"
+            )
+        last = (1 << self.bits) - 1
+        if codes.size and codes.max() > last:
+            raise ValueError(f"{int(codes.max()):#x} is no code of {self}: the last is {last:#x}")
+        values = np.empty(codes.shape, np.float32 if self._fits_f32 else np.float64)
+        self._decode(np.atleast_1d(_plain(codes)), np.atleast_1d(values))
+        return values
+
+    @property
+    def values(self) -> np.ndarray:
+        """The value of each code, of a format of at most 16 bits."""
+        if self.bits > 16:
+            raise ValueError(f"{self} has 2**{self.bits} values; decode() gives those of chosen codes")
+        return self.decode(np.arange(1 << self.bits, dtype=_code_type(self.bits)))
+
+    def __repr__(self) -> str:
+        return f"exmy.Format({str(self)!r})"
+
+    def __reduce__(self):
+        return Format, (str(self),)
+
+
+class Blocks:
+    """A matrix of codes with the scales of its blocks; see `quantize`."""
+
+    def __init__(self, inner: _exmy.Blocks, shape: tuple[int, ...], moved: int | None):
+        self._inner, self.shape, self._moved = inner, shape, moved
+
+    @classmethod
+    def from_parts(cls, format, shape, packed, scales, tensor_scale=None, *, axis=-1) -> Blocks:
+        """A matrix of its parts, as `packed`, `scales` and `tensor_scale` give them. Blocks lie along `axis`.
+
+        A tensor scale that is NaN or infinite is refused, also where `quantize` found it in an array with a NaN: no
+        number could be read back.
+        """
+        if axis not in (-2, -1, 0, 1):
+            raise ValueError(f"axis is {axis}, and a matrix has 2 axes: -2 to 1")
+        if not isinstance(shape, (tuple, list)) or len(shape) != 2:
+            raise TypeError(f"shape is {shape!r}, and the rows and columns of a matrix are needed: (64, 256)")
+        rows, cols = (_whole(size, "a side of shape") for size in shape)
+        packed, scales = np.asarray(packed), np.asarray(scales)
+        if packed.dtype != np.uint8 or scales.dtype.kind != "u" or not scales.dtype.isnative:
+            raise TypeError(
+                f"packed has elements of {packed.dtype} and scales of {scales.dtype.str}; bytes (numpy.uint8) and "
+                f"codes of scales, as .packed and .scales give them, are needed"
+            )
+        parts = packed.tobytes(), scales.tobytes()
+        made = _exmy.Blocks.from_parts(str(format), (rows, cols), axis % 2 == 1, *parts, tensor_scale)
+        return cls(made, (rows, cols), None)
+
+    def __reduce__(self):
+        inner = self._inner
+        if inner.tensor_scale is not None and not math.isfinite(inner.tensor_scale):
+            raise ValueError(f"{self!r} has the tensor scale {inner.tensor_scale}, and decodes to nothing of use")
+        parts = inner.name, inner.shape, inner.along_cols, inner.packed, inner.packed_scales, inner.tensor_scale
+        return _again, (parts, self.shape, self._moved)
+
+    @property
+    def axis(self) -> int:
+        """The axis along which blocks lie."""
+        if self._moved is not None:
+            return self._moved
+        return len(self.shape) - 1 if self._inner.along_cols else 0
+
+    @property
+    def format(self) -> str:
+        """The block format's name."""
+        return self._inner.name
+
+    @property
+    def element(self) -> Format:
+        """The format of the elements."""
+        return Format(str(self._inner.element))
+
+    @property
+    def scale(self) -> Format:
+        """The format of the scales."""
+        return Format(str(self._inner.scale))
+
+    @property
+    def tensor_scale(self) -> float | None:
+        """The scale of the whole, in formats that have one, as NVFP4."""
+        return self._inner.tensor_scale
+
+    @property
+    def codes(self) -> np.ndarray:
+        """The codes of the elements, one in each integer, in the shape of the array."""
+        rows = np.empty(self._inner.shape, _code_type(self.element.bits))
+        self._inner._codes(rows)
+        return self._back(rows)
+
+    @property
+    def packed(self) -> np.ndarray:
+        """The codes as a stream of bits, row by row, the first one in the low bits of the first byte."""
+        return np.frombuffer(self._inner.packed, np.uint8).copy()
+
+    @property
+    def scales(self) -> np.ndarray:
+        """The codes of the scales, one a block, in rows and columns of blocks."""
+        (rows, cols), (high, wide) = self._inner.shape, self._inner.block
+        shape = -(-rows // high), -(-cols // wide)
+        return np.frombuffer(self._inner.packed_scales, _code_type(self.scale.bits)).reshape(shape).copy()
+
+    def dequantize(self) -> np.ndarray:
+        """The values: code times scale, in the shape of the array."""
+        rows = np.empty(self._inner.shape, np.float32)
+        self._inner._dequantize(rows)
+        return self._back(rows)
+
+    def _back(self, rows: np.ndarray) -> np.ndarray:
+        if self._moved is None:
+            return rows.reshape(self.shape)
+        rest = self.shape[: self._moved] + self.shape[self._moved + 1 :]
+        return np.moveaxis(rows.reshape(*rest, self.shape[self._moved]), -1, self._moved)
+
+    def __repr__(self) -> str:
+        return f"<exmy.Blocks {self.format} of shape {self.shape}>"
+
+
+def _again(parts, shape, moved) -> Blocks:
+    return Blocks(_exmy.Blocks.from_parts(*parts), shape, moved)
+
+
+class Quantizer(_exmy.Quantizer):
+    """What rounds an array: a format or a block format with modes and rules.
+
+    `Quantizer("nvfp4")`, `"mxfp8-e4m3@rceil"`, `"bf16>rht16>nvfp4@sr8"`, `"e8m3@rtz"`: the texts of the program
+    and of the library.
+    """
+
+    def __new__(cls, name) -> Quantizer:
+        """The quantizer of a text, or of a format."""
+        if not isinstance(name, (str, _exmy.Format, _exmy.Quantizer)):
+            kind = type(name).__name__
+            raise TypeError(f'a quantizer is a text such as "nvfp4", a Quantizer or a Format, and here it is a {kind}')
+        return super().__new__(cls, str(name))
+
+    def fake_quantize(self, x, *, axis=-1, seed=None, stream="quantize", out=None) -> np.ndarray:
+        """The values that `x` has in low precision; after a rotation still rotated.
+
+        Blocks lie along `axis`, the one that a product sums along. Stochastic modes need a `seed`: element `i` of
+        the matrix takes word `i` of the stream. `out` is an array of float32 of the shape of `x`, contiguous.
+        """
+        x = _numbers(x, "x")
+        matrix, along, moved = _matrix(x, axis)
+        if out is not None:
+            if not (isinstance(out, np.ndarray) and _is_float(out, "float32") and out.shape == x.shape):
+                raise ValueError(f"out is an array of float32 of shape {x.shape}, that of x")
+            if moved is not None:
+                raise ValueError(f"axis is {axis}, and out takes the last axis alone, or the first of a matrix")
+        target = np.empty(matrix.shape, np.float32) if out is None else out
+        self._fake_quantize(matrix, _rows(matrix), along, _seed(seed), stream, target)
+        return target if moved is None else np.moveaxis(target, -1, moved)
+
+    def quantize(self, x, *, axis=-1, seed=None, stream="quantize") -> Blocks:
+        """The codes and scales of `x`."""
+        x = _numbers(x, "x")
+        matrix, along, moved = _matrix(x, axis)
+        made = self._quantize(matrix, _rows(matrix), along, _seed(seed), stream)
+        return Blocks(made, x.shape, moved)
+
+    def __repr__(self) -> str:
+        return f"exmy.Quantizer({str(self)!r})"
+
+    def __reduce__(self):
+        return Quantizer, (str(self),)
+
+
+def _quantizer(quantizer) -> Quantizer:
+    return quantizer if isinstance(quantizer, Quantizer) else Quantizer(quantizer)
+
+
+def fake_quantize(x, quantizer, *, axis=-1, seed=None, stream="quantize", out=None) -> np.ndarray:
+    """`Quantizer(quantizer).fake_quantize(x, ...)`."""
+    return _quantizer(quantizer).fake_quantize(x, axis=axis, seed=seed, stream=stream, out=out)
+
+
+def quantize(x, quantizer, *, axis=-1, seed=None, stream="quantize") -> Blocks:
+    """`Quantizer(quantizer).quantize(x, ...)`.
+
+    >>> b = quantize(np.array([[1.0, 2.0, 30.0, 0.5]], dtype=np.float32), "mxfp4")
+    >>> b.codes, b.scales, b.dequantize()
+    (array([[0, 1, 7, 0]], dtype=uint8), array([[129]], dtype=uint8), array([[ 0.,  2., 24.,  0.]], dtype=float32))
+    """
+    return _quantizer(quantizer).quantize(x, axis=axis, seed=seed, stream=stream)
+
+
+def _operand(x, name: str):
+    """What `_exmy.gemm` takes of an operand, and its shape."""
+    if isinstance(x, Blocks):
+        if len(x.shape) != 2:
+            raise ValueError(f"{name} has shape {x.shape}, and a product is of matrices")
+        return (x._inner, x.shape, False, None), x.shape
+    x, codes = _array(x, name), None
+    if narrow := _narrow(x):
+        # Narrow numbers stay what they are, since some orders of summation are of them alone.
+        x, codes = narrow[0], str(_exmy.Format(narrow[1]))
+    else:
+        x = _numbers(x, name)
+    if x.ndim != 2:
+        raise ValueError(f"{name} has shape {x.shape}, and a product is of matrices")
+    if x.flags.f_contiguous and not x.flags.c_contiguous:
+        return (_plain(x.T), x.T.shape, True, codes), x.shape
+    return (_plain(x), x.shape, False, codes), x.shape
+
+
+def gemm(a, b, *, sum="fast", output=None, rounding=None, seed=None) -> np.ndarray:
+    """C = A B in a stated order of summation, the same bits on any machine.
+
+    `a` and `b` are arrays of float32, of float16, of types of ml_dtypes, or `Blocks`, those of `a` along its last axis
+    and of `b` along its first. `sum` names the order: "exact", "fma", "fast", or a matrix unit such as "hopper", which
+    takes operands of the types that it has: two of bfloat16, say. `output` is a format that results are
+    rounded to, float32 unless it is given; they are returned as float32 either way.
+    """
+    (a, a_shape), (b, b_shape) = _operand(a, "a"), _operand(b, "b")
+    if a_shape[1] != b_shape[0]:
+        sides = f"{a_shape[1]} columns and {b_shape[0]} rows"
+        raise ValueError(f"a has shape {a_shape} and b {b_shape}: {sides}, which should be as many")
+    rounding = None if rounding is None else _text(rounding, "rounding", "rtz")
+    output = None if output is None else str(Format(output))
+    out = np.empty((a_shape[0], b_shape[1]), np.float32)
+    _exmy.gemm(a, b, _text(sum, "sum", "hopper"), output, rounding, _seed(seed), out)
+    return out
+
+
+def random_words(seed: int, stream: str | tuple, count: int, *, first: int = 0) -> np.ndarray:
+    """The words that stochastic roundings take from a stream, which depend on nothing but their place."""
+    first, count = _whole(first, "first"), _whole(count, "count")
+    if first + count > 1 << 64:
+        raise ValueError(f"a stream has 2**64 words, and these are {count} from {first} on")
+    words = np.empty(count, np.uint32)
+    _exmy.random_words(_whole(seed, "seed"), stream, first, words, count)
+    return words
