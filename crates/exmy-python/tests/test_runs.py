@@ -76,6 +76,8 @@ def test_seeds_are_whole_numbers(folder, last):
 def test_metrics_are_by_step(folder):
     metrics = exmy.read_metrics(folder / "mxfp4-s1")
     assert list(metrics.index) == [0, 1, 2] and metrics.loss[2] == 5.0 and math.isnan(metrics.loss[0])
+    # What a step did not measure is not chosen by it.
+    assert list(metrics[metrics.clipped].index) == [1]
     assert metrics.events[1] == [{"event": "at", "rule": 1}]
     assert list(exmy.read_metrics(folder / f"mxfp4-s1-{HASH}", every=2).index) == [0, 2]
 

@@ -65,11 +65,11 @@ def convert(
     shapes = [(members(places[path], one.out_features, None), one.in_features) for path, one in layers.items()]
     plan = Plan(recipe, shapes, steps, seed)
     if homeless and plan.inner.chooses:
+        parts = "; an encoder and a decoder are converted one by one: convert(model.decoder, .., seed=2)"
         raise ValueError(
             f"recipe {recipe} chooses blocks or operators, and these have no place of their own: "
             f"{_some(f'{path}{why}' for path, why in homeless.items())}. names={{{next(iter(homeless))!r}: "
-            f"'layers.0.up_proj'}} says one, with * for a word of both; of an encoder and a decoder each is converted "
-            f"by itself, with its own seed: convert(model.decoder, recipe, seed=2)"
+            f"'layers.0.up_proj'}} says one, with * for a word of both{parts if any(homeless.values()) else ''}"
         )
     if plan.inner.others:
         warnings.warn(

@@ -101,10 +101,13 @@ def _frame(rows: list[dict], index: str):
 
 
 def _column(values: list, pandas):
-    """A column. Where some numbers are missing, pandas would make whole ones floats, which have not all seeds."""
+    """A column. Where some are missing, pandas would make whole numbers floats, which have not all seeds."""
     there = [value for value in values if value is not None]
-    if len(there) in (0, len(values)) or not all(type(value) is int for value in there):
+    kinds = {type(value) for value in there}
+    if len(there) == len(values) or kinds not in ({int}, {bool}):
         return values
+    if kinds == {bool}:
+        return pandas.array(values, dtype="boolean")
     kind = "UInt64" if min(there) >= 0 else "Int64"
     try:
         whole = np.array([0 if value is None else value for value in values], kind.lower())
