@@ -88,7 +88,7 @@ class _Products(torch.autograd.Function):
             if one is not None and _tensors.gpu_of(one, name) != gpu:
                 raise TypeError(f"{name} is on {one.device} and x on {x.device}; a layer and x are on one device")
         # Saved as a tensor the step comes back as a checkpoint has it, from the pass that was computed again.
-        ctx.save_for_backward(x, weight, torch.from_numpy(np.array(at, np.uint64)))
+        ctx.save_for_backward(x, weight, torch.from_numpy(np.array(at, np.uint64).view(np.int64)))
         # Tokens of a sequence, which exponents bumped by position ask for.
         ctx.at = at, x.shape[-2] if x.dim() > 2 else 0
         ctx.plan, ctx.index = plan, index
@@ -104,7 +104,7 @@ class _Products(torch.autograd.Function):
     @once_differentiable
     def backward(ctx, g):
         x, weight, at = ctx.saved_tensors
-        ctx.plan.check(ctx.at[0], tuple(at.tolist()))
+        ctx.plan.check(ctx.at[0], tuple(one % 2**64 for one in at.tolist()))
         rows, need = x.reshape(-1, x.shape[-1]), ctx.needs_input_grad
         count, gpu = len(rows), _tensors.gpu_of(x, "x")
         g = _tensors.plain(g.reshape(count, weight.shape[0]), "the gradient")
