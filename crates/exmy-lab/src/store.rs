@@ -27,8 +27,10 @@ use std::sync::Arc;
 pub struct Store {
     path: PathBuf,
     probes: MakeProbes,
-    /// What stands in for the runs.
+    /// What stands in for runs.
     curves: Option<Arc<Curves>>,
+    /// Whether runs that the curves lack are in the folder.
+    adds: bool,
 }
 
 /// One complete run.
@@ -107,18 +109,17 @@ impl Runs<'_> {
     pub fn of(&self, run: &RunConfig) -> Result<Trained> {
         if let Some(curves) = &self.store.curves {
             let name = run.name();
-            let found = curves.run(&name).map(|(summary, metrics, judged)| Trained {
-                folder: Folder::new(curves.path().join(&name)),
-                summary,
-                metrics,
-                judged: Some(judged),
-            });
-            return found.ok_or_else(|| {
-                Error::new(format!("{} lacks the run {}", printable_path(curves.path()), name))
-                    .hint(
-                        "the figure's runs have changed since: draw it from runs, without --curves",
-                    )
-            });
+            if let Some((summary, metrics, judged)) = curves.run(&name) {
+                let folder = Folder::new(curves.path().join(&name));
+                return Ok(Trained { folder, summary, metrics, judged: Some(judged) });
+            }
+            if !self.store.adds {
+                let what = format!("{} lacks the run {name}", printable_path(curves.path()));
+                return Err(Error::new(what).hint(
+                    "the figure's runs have changed since: --curves with --save-curves trains those \
+                     that are missing",
+                ));
+            }
         }
         let folder = self.store.folder(&run.name());
         let summary = folder.summary()?.ok_or_else(|| {
@@ -225,7 +226,7 @@ pub fn distinct(runs: &[RunConfig]) -> Vec<RunConfig> {
 impl Store {
     /// The folder at `path`, existing or not.
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into(), probes: |_| Vec::new(), curves: None }
+        Self { path: path.into(), probes: |_| Vec::new(), curves: None, adds: false }
     }
 
     /// A store without a folder, whose runs are those of some curves.
@@ -233,9 +234,45 @@ impl Store {
         Self { curves: Some(curves), ..Self::new("") }
     }
 
-    /// Whether its runs are thinned.
+    /// The same folder for the runs that some curves lack.
+    #[must_use]
+    pub fn beside(self, curves: Arc<Curves>) -> Self {
+        Self { curves: Some(curves), adds: true, ..self }
+    }
+
+    /// Whether some of its runs are thinned.
     pub fn is_thinned(&self) -> bool {
         self.curves.is_some()
+    }
+
+    /// Whether runs can be trained into it.
+    pub fn has_folder(&self) -> bool {
+        self.curves.is_none() || self.adds
+    }
+
+    /// Those of some runs that are its folder's: curves do not have them.
+    ///
+    /// # Errors
+    /// If one goes on from a checkpoint of a run of which only curves are here.
+    pub fn of_folder(&self, planned: &[RunConfig]) -> Result<Vec<RunConfig>> {
+        let Some(curves) = &self.curves else { return Ok(planned.to_vec()) };
+        let is_thin = |run: &RunConfig| curves.run(&run.name()).is_some();
+        let own: Vec<RunConfig> = planned.iter().filter(|run| !is_thin(run)).cloned().collect();
+        for run in &own {
+            if let Some((parent, step)) = run.parent.as_ref().filter(|(parent, _)| is_thin(parent))
+            {
+                let what = format!(
+                    "{} goes on from step {step} of {}, of which {} has no checkpoint",
+                    run.name(),
+                    parent.name(),
+                    printable_path(curves.path())
+                );
+                return Err(
+                    Error::new(what).hint("train this figure without --curves, from the beginning")
+                );
+            }
+        }
+        Ok(own)
     }
 
     /// The same, whose runs are trained with further probes.
@@ -272,9 +309,12 @@ impl Store {
     /// # Errors
     /// As [`Store::has`].
     pub fn summary(&self, run: &RunConfig) -> Result<Option<Summary>> {
-        match &self.curves {
-            Some(curves) => Ok(curves.run(&run.name()).map(|found| found.0)),
-            None => self.folder(&run.name()).summary(),
+        let name = run.name();
+        let thinned = self.curves.as_ref().and_then(|curves| curves.run(&name));
+        match thinned {
+            Some((summary, ..)) => Ok(Some(summary)),
+            None if self.has_folder() => self.folder(&name).summary(),
+            None => Ok(None),
         }
     }
 

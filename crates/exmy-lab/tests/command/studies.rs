@@ -170,12 +170,24 @@ fn a_second_call_only_draws() {
     for (more, part) in [
         (["--figure", "F2a,T3"], "no curves for T3"),
         (["--scale", "small"], "curves of scale smoke, not small"),
-        (["--save-curves", "other"], "cannot be used with"),
     ] {
         let output = exmy(&from).args(more).output().unwrap();
         let text = String::from_utf8(output.stderr).unwrap();
         assert!(output.status.code() == Some(2) && text.contains(part), "{text}");
     }
+
+    // What curves lack is trained, and written with them.
+    let (more, both) = (folder.path().join("more"), folder.path().join("both.xz"));
+    let added = [&from[..], &["--figure", "F2a,F2b,F3", "--out", more.to_str().unwrap()]].concat();
+    let plan = succeed(exmy(&added).arg("--plan")).stdout;
+    let plan = String::from_utf8(plan).unwrap();
+    let row: Vec<&str> = plan.lines().last().unwrap().split_whitespace().collect();
+    assert_eq!(row[..3], ["to", "do", "3"], "{plan}");
+    succeed(exmy(&added).arg("--shard").arg("0/1"));
+    assert_eq!(fs::read_dir(more.join("runs")).unwrap().count(), 3);
+    let again = ["--figure", "F2a,F2b"];
+    succeed(exmy(&from).args(again).arg("--save-curves").arg(&both).arg("--out").arg(&more));
+    assert!(fs::read(&both).unwrap() == bytes, "of the same runs the same curves");
     fs::write(&file, "mine").unwrap();
     let output = exmy(&STUDY).arg("--save-curves").arg(&file).output().unwrap();
     let text = String::from_utf8(output.stderr).unwrap();

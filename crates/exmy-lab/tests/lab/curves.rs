@@ -70,6 +70,39 @@ impl Experiment for Drawn {
     }
 }
 
+/// What became of some runs.
+struct Kept(Vec<RunConfig>);
+
+impl Experiment for Kept {
+    fn id(&self) -> &'static str {
+        "X-2"
+    }
+
+    fn title(&self) -> &'static str {
+        "kept"
+    }
+
+    fn source(&self) -> &'static str {
+        ""
+    }
+
+    fn claim(&self) -> &'static str {
+        ""
+    }
+
+    fn runs(&self, _: &Setting) -> Vec<RunConfig> {
+        self.0.clone()
+    }
+
+    fn find(&self, _: &Setting, runs: &Runs<'_>) -> Result<Findings> {
+        let mut table = Table::new("", &["judged"]);
+        for run in &self.0 {
+            table.row([format!("{:?}", judge(&runs.of(run)?, run))]);
+        }
+        Ok(Findings::of(Verdict::Reproduced("it holds".into()), vec![Part::Table(table)]))
+    }
+}
+
 const PAPER: Paper =
     Paper { name: "drawn", title: "", source: "", about: "", figures: &[&Drawn(Looks::No)] };
 
@@ -160,6 +193,45 @@ fn figures_are_drawn_again_without_their_runs() {
         let error = Curves::check(paper.name, &path).unwrap_err().to_string();
         assert!(error.contains("would be lost"), "{error}");
     }
+}
+
+/// A study grows: what its curves have is not trained again.
+#[test]
+fn runs_are_added_to_curves() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::new(folder.path());
+    let (setting, data) = Setting::new(Scale::Smoke, Source::default()).unwrap();
+    let planned: Vec<RunConfig> =
+        TWO.runs(&setting).into_iter().map(|run| run.keeping(&[300])).collect();
+    let train = |store: &Store, planned: &[RunConfig]| {
+        let runs: Vec<Run> = planned.iter().map(RunConfig::run).collect();
+        store.runner().work(&runs, Some(Arc::new(data.clone())), &Silent).unwrap();
+    };
+    let figures = |planned: &[RunConfig]| Kept(planned.to_vec());
+    let curves = |store: &Store, planned: &[RunConfig]| {
+        let figure = figures(planned);
+        let found = report::find(&[&figure], &setting, store, |_| true).unwrap().unwrap();
+        thin(&PAPER, &[&figure], (&setting, store), &found).unwrap()
+    };
+    train(&store, &planned);
+    let first = Arc::new(curves(&store, &planned[..1]));
+
+    let other = folder.path().join("other");
+    let both = Store::new(&other).beside(Arc::clone(&first));
+    assert!(both.is_thinned() && both.has_folder());
+    assert_eq!(both.of_folder(&planned).unwrap(), planned[1..]);
+    assert!(both.has(&planned[0]).unwrap() && !both.has(&planned[1]).unwrap());
+    train(&both, &both.of_folder(&planned).unwrap());
+    assert!(both.has(&planned[1]).unwrap());
+    assert_eq!(curves(&both, &planned), curves(&store, &planned));
+
+    // Of a run that is drawn from curves no checkpoint is left.
+    let branch = |parent: usize| [planned[parent].branch(300)];
+    assert_eq!(both.of_folder(&branch(1)).unwrap(), branch(1));
+    let error = both.of_folder(&branch(0)).unwrap_err().to_string();
+    assert!(error.contains("has no checkpoint"), "{error}");
+    let drawn = Store::drawn_from(first);
+    assert!(!drawn.has_folder() && !drawn.has(&planned[1]).unwrap());
 }
 
 /// Runs are named by what they learn, which whoever draws their curves need not have.

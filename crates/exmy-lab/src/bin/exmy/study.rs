@@ -62,11 +62,12 @@ pub(crate) struct Arguments {
     #[arg(long)]
     plan: bool,
     /// Draw from these curves in place of runs, and train nothing; without --figure all that they have,
-    /// at their scale. Verdicts and tables are those of the runs, pictures of curves have fewer points
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["plan", "shard", "save_curves"])]
+    /// at their scale. Verdicts and tables are those of the runs, pictures of curves have fewer points.
+    /// With --save-curves, --shard or --plan it is about the runs that these curves lack
+    #[arg(long, value_name = "FILE")]
     curves: Option<PathBuf>,
-    /// Also write the curves of all runs to a file for --curves, a hundredth of their size: losses and
-    /// gradient norms of every tenth step and of all steps near a divergence
+    /// Also write the curves of all runs, those of --curves included, to a file for --curves, a hundredth
+    /// of their size: losses and gradient norms of every tenth step and of all steps near a divergence
     #[arg(long, value_name = "FILE", conflicts_with_all = ["plan", "shard"])]
     save_curves: Option<PathBuf>,
     #[command(flatten)]
@@ -112,6 +113,44 @@ fn chosen(paper: &Paper, ids: &[String]) -> Result<Vec<&'static dyn Experiment>>
     Ok(figures)
 }
 
+/// Whether what curves lack is trained.
+fn adds(arguments: &Arguments) -> bool {
+    arguments.save_curves.is_some() || arguments.shard.is_some() || arguments.plan
+}
+
+/// What all runs have in common, those of curves included, and the text.
+///
+/// # Errors
+/// If the text cannot be read, or is not that of the curves.
+fn read_setting(
+    scale: Scale,
+    curves: Option<&Curves>,
+    arguments: &Arguments,
+) -> Result<(Setting, Dataset)> {
+    let known = curves.map(Curves::setting).transpose()?.flatten();
+    // Nothing is trained on it.
+    if let Some(known) = &known
+        && arguments.data.is_none()
+        && !adds(arguments)
+    {
+        return Ok((known.clone(), Dataset::drawn()));
+    }
+    let source = match &arguments.data {
+        None => Source::default(),
+        Some(path) => Source::from_os(path.as_os_str()).map_err(|e| Error::new(e.to_string()))?,
+    };
+    let (setting, data) = Setting::new(scale, source)?;
+    if let Some(known) = known.filter(|known| adds(arguments) && known.text() != setting.text()) {
+        let (own, other) = (setting.text(), known.text());
+        let what = format!(
+            "the curves are of the text {} ({}), not of {} ({})",
+            other.name, other.fingerprint, own.name, own.fingerprint
+        );
+        return Err(Error::new(what).hint("name that text with --data"));
+    }
+    Ok((setting, data))
+}
+
 /// The figures that are drawn from curves: those that are wanted, or all that the curves have.
 ///
 /// # Errors
@@ -130,6 +169,9 @@ fn chosen_of(
     }
     let wanted = if arguments.figure.is_empty() { curves.figures() } else { &arguments.figure };
     let figures = chosen(paper, wanted)?;
+    if adds(arguments) {
+        return Ok(figures);
+    }
     let lacks = |figure: &&&dyn Experiment| !curves.figures().iter().any(|id| id == figure.id());
     match figures.iter().find(lacks) {
         Some(figure) => Err(Error::new(format!("{file} has no curves for {}", figure.id()))
@@ -248,29 +290,16 @@ pub(crate) fn run(arguments: &Arguments, stop: &Stop) -> Result<u8> {
     }
     let stop = stop.looked_at();
     arguments.work.with_threads(|| {
-        let source = match &arguments.data {
-            None => Source::default(),
-            Some(path) => {
-                Source::from_os(path.as_os_str()).map_err(|e| Error::new(e.to_string()))?
-            }
-        };
         let quiet = arguments.work.quiet;
         let reading = Phase::begin("reading the data and the runs", quiet);
-        let known = match &curves {
-            Some(curves) if arguments.data.is_none() => curves.setting()?,
-            _ => None,
-        };
-        let (setting, data) = match known {
-            // Nothing is trained on it.
-            Some(setting) => (setting, Dataset::drawn()),
-            None => Setting::new(scale, source)?,
-        };
+        let (setting, data) = read_setting(scale, curves.as_ref(), arguments)?;
         let data = Arc::new(data);
         let place = arguments.work.place()?;
         if writes {
             report::prepare(target)?;
         }
         let store = match curves {
+            Some(curves) if adds(arguments) => Store::new(&out).beside(Arc::new(curves)),
             Some(curves) => Store::drawn_from(Arc::new(curves)),
             None => Store::new(&out),
         };
@@ -278,13 +307,14 @@ pub(crate) fn run(arguments: &Arguments, stop: &Stop) -> Result<u8> {
         let mut planned = report::runs(&figures, &setting, &store)?;
         drop(reading);
         // Once for each stage; of what is drawn from curves there is none.
-        while !store.is_thinned() {
-            let runs: Vec<Run> = planned.iter().map(RunConfig::run).collect();
+        while store.has_folder() {
+            let of_folder = store.of_folder(&planned)?;
+            let runs: Vec<Run> = of_folder.iter().map(RunConfig::run).collect();
             let own = share(&runs, shard);
             let mut left = Vec::new();
             for &i in &own {
-                if store.folder(&runs[i].name).summary()?.is_none() {
-                    left.push(planned[i].clone());
+                if !store.has(&of_folder[i])? {
+                    left.push(of_folder[i].clone());
                 }
             }
             let mut seconds = 0.0;
