@@ -37,7 +37,7 @@ use grids::{
 use models::{
     DAMAGE, GAPS, HYPERPARAMETERS, LAWS, ONSETS, PAIRS, SEARCHED, SIMPLIFIED, VARIATIONS,
 };
-use own_size::OWN_SIZE;
+use own_size::{LONGER, OTHER_PROXIES, OTHER_RATES, OWN_SIZE};
 
 /// The study.
 pub(crate) const PAPER: Paper = Paper {
@@ -57,6 +57,9 @@ pub(crate) const PAPER: Paper = Paper {
         &OWN_SIZE,
         &CAUSES,
         &ELEMENTS,
+        &OTHER_RATES,
+        &OTHER_PROXIES,
+        &LONGER,
         &LAST_BIN,
         &ZETA,
         &INTERVENTIONS,
@@ -73,8 +76,18 @@ pub(crate) const PAPER: Paper = Paper {
 };
 
 /// Figures that are judged by claims.
-pub static CLAIMED: [&Figure; 8] =
-    [&BFLOAT16, &E5M2, &NORMS, &NO_NORMS, &OWN_SIZE, &GAPS, &SIMPLIFIED, &VARIATIONS];
+pub static CLAIMED: [&Figure; 10] = [
+    &BFLOAT16,
+    &E5M2,
+    &NORMS,
+    &NO_NORMS,
+    &OWN_SIZE,
+    &OTHER_RATES,
+    &LONGER,
+    &GAPS,
+    &SIMPLIFIED,
+    &VARIATIONS,
+];
 
 const BF16: Level = level("bf16", Set::Recipe("mxpaper-bf16"));
 const LOSSES: &str =

@@ -2,11 +2,12 @@
 //!
 //! The study shows single runs at this setting, and an independent program saw 3 of 5 runs diverge with the
 //! study's code, 4 of 5 with its text, and none of 5 in f32. Ten seeds a recipe see half of the runs diverge
-//! in 83 of 100 cases.
+//! in 83 of 100 cases. Three more figures go on from there: other learning rates, other proxies, and more
+//! than twice the steps. Their MX runs have the sums of tensor cores, as F2-11's.
 
 use super::survival::Survival;
 use super::*;
-use crate::finding::Part;
+use crate::finding::{Findings, Part, Verdict};
 use crate::measure::Results;
 use exmy::error::Result;
 
@@ -64,4 +65,140 @@ fn shown(results: &Results<'_>) -> Result<Vec<Part>> {
     let survival = Survival::of(results, "f32, betas still")?;
     let all: Vec<&str> = RECIPES.iter().map(|recipe| recipe.name).collect();
     Ok(vec![survival.curves(&all), survival.table()])
+}
+
+/// The study's code, with the sums of tensor cores: a run of F2-11, where the rate is the same.
+const CODE: Level = level(
+    "MX E4M3",
+    Set::All(&[
+        Set::Measured(&["lastbin.gamma", "rho_same", "cos_same"], [50; 3]),
+        Set::Recipe("mxpaper-e4m3+gelu=fp32+sums=hopper:bf16"),
+        Set::When("proxy", "SwiGLU", &[Set::Recipe("mxpaper-e4m3+sums=hopper:bf16")]),
+        Set::When("proxy", "without norms", &[Set::Measured(&[], [50; 3])]),
+    ]),
+);
+const TWO: Axis = Axis::new("numbers", &[BETAS, CODE]);
+
+const OUTCOMES: View = View::Outcomes {
+    title: "Proxies of the study's size, {}",
+    per: &["rate", "proxy"],
+    norms: false,
+    under: MIDDLE,
+};
+
+pub(super) static OTHER_RATES: Figure = Figure {
+    id: "F2-13",
+    title: "the proxy at its own size and five learning rates",
+    source: "the sweep of learning rates with the proxy of Fig. 2a and 4, 1e-4 to 2e-3",
+    says: "There is a learning rate at which training diverges in MX E4M3, with gains of norms in bfloat16 \
+           (the study's code), and not in f32 whose betas stay 0.",
+    grid: Grid {
+        seeds: [0, 0, 5],
+        axes: &[
+            Axis::new(
+                "rate",
+                &[
+                    number("1e-4", 1e-4, Set::Rate(1e-4)),
+                    number("3e-4", 3e-4, Set::Rate(3e-4)),
+                    number("6e-4", 6e-4, Set::Rate(6e-4)),
+                    number("1e-3", 1e-3, Set::Rate(1e-3)),
+                    number("2e-3", 2e-3, Set::Rate(2e-3)),
+                ],
+            ),
+            TWO,
+        ],
+        ..PROXIES
+    },
+    judged: Judged::By(Claim::new(Test::Sized {
+        size: 1.0,
+        words: "all runs against none, at one rate",
+        test: &Test::Any { axis: "rate", surer: true, test: &fails(&["MX E4M3"]) },
+    })),
+    views: &[
+        OUTCOMES,
+        by_point(
+            PROXY_LOSSES,
+            &[
+                column("rate", Show::Level("rate")),
+                column("numbers", Show::Level("numbers")),
+                column("loss", Show::Mean(Metric::Tail)),
+                column("diverged", Show::Sum(Metric::Diverged)),
+                column("low, %", Show::FailedLow),
+                column("high, %", Show::FailedHigh),
+                column("with spikes", Show::Sum(Metric::Spiked)),
+                column("seeds", Show::Runs),
+            ],
+        ),
+    ],
+};
+
+pub(super) static OTHER_PROXIES: Figure = Figure {
+    id: "F2-14",
+    title: "other proxies: activation functions, no norms, depth, width",
+    source: "Fig. 2a and 2b, and the sweep of depth and width: 3 to 8 blocks, width 256 to 512",
+    says: "What is said of one proxy holds of others. Three seeds each can show no difference between two \
+           recipes, so nothing is judged.",
+    grid: Grid {
+        seeds: [0, 0, 3],
+        axes: &[
+            Axis::new(
+                "proxy",
+                &[
+                    level("ReLU", RELU.set),
+                    level("SwiGLU", SWIGLU.set),
+                    level("without norms", Set::All(&[Set::Change(no_norms), NOTHING])),
+                    level("3 blocks", Set::Layers(3)),
+                    level("8 blocks", Set::Layers(8)),
+                    level("width 256", Set::Width(256)),
+                ],
+            ),
+            TWO,
+        ],
+        ..PROXIES
+    },
+    judged: Judged::Shown(|_| {
+        Ok(Findings::of(Verdict::Shown("the table has the numbers".into()), Vec::new()))
+    }),
+    views: &[
+        OUTCOMES,
+        by_point(
+            PROXY_LOSSES,
+            &[
+                column("proxy", Show::Level("proxy")),
+                column("numbers", Show::Level("numbers")),
+                column("loss", Show::Mean(Metric::Tail)),
+                column("diverged", Show::Sum(Metric::Diverged)),
+                column("with spikes", Show::Sum(Metric::Spiked)),
+                column("seeds", Show::Runs),
+            ],
+        ),
+    ],
+};
+
+pub(super) static LONGER: Figure = Figure {
+    id: "F2-15",
+    title: "the proxy at its own size, to 20,000 steps",
+    source: "a question of our own: does f32 diverge later, or not at all?",
+    says: "Training for 20,000 steps diverges in MX E4M3 (the study's code) and not in f32 whose betas stay \
+           0.",
+    grid: Grid { steps: [0, 0, 20_000], seeds: [0, 0, 5], axes: &[TWO], ..PROXIES },
+    judged: Judged::By(Claim::new(Test::Sized {
+        size: 1.0,
+        words: "all runs against none",
+        test: &fails(&["MX E4M3"]),
+    })),
+    views: &[
+        View::Outcomes {
+            title: "The proxy to 20,000 steps",
+            per: &[],
+            norms: false,
+            under: MIDDLE,
+        },
+        View::Own(longer),
+    ],
+};
+
+fn longer(results: &Results<'_>) -> Result<Vec<Part>> {
+    let survival = Survival::of(results, BETAS.name)?;
+    Ok(vec![survival.curves(&[BETAS.name, CODE.name]), survival.table()])
 }
