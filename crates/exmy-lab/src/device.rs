@@ -3,7 +3,7 @@
 
 mod rank;
 
-pub use rank::Rank;
+pub use rank::{Rank, Seated};
 
 use std::fmt;
 use std::str::FromStr;

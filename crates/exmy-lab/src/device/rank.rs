@@ -25,6 +25,15 @@ pub struct Rank {
     edges: Edges,
 }
 
+/// What the environment makes of a process.
+#[derive(Debug)]
+pub enum Seated {
+    /// The only one, which trains on this.
+    Alone(Place),
+    /// One of several.
+    Among(Rank),
+}
+
 /// What tells one build of the program from another.
 fn program() -> String {
     let digest = std::env::current_exe().and_then(std::fs::read).map(|file| Fingerprint::of(&file));
@@ -33,13 +42,13 @@ fn program() -> String {
 }
 
 impl Rank {
-    /// Finds the other processes that the environment speaks of, to compute on `choice`: with `cuda` each on
-    /// the GPU of its number on its machine.
+    /// Finds the other processes that the environment speaks of, if there are any, to compute on `choice`:
+    /// with `cuda` each on the GPU of its number on its machine.
     ///
     /// # Errors
     /// If the environment does not say which rank this is, the device cannot be used, or the others do not
     /// come or are started otherwise.
-    pub fn gather(choice: &Choice) -> Result<Self> {
+    pub fn gather(choice: &Choice) -> Result<Seated> {
         let seat = seat(&|name| std::env::var(name).ok().filter(|text| !text.is_empty()))?;
         let place = match choice {
             Choice::Cpu => Place::Cpu,
@@ -54,6 +63,9 @@ impl Rank {
                 ));
             }
         };
+        if seat.size == 1 {
+            return Ok(Seated::Alone(place));
+        }
         let (edges, is_cuda) = (Edges::default(), matches!(place, Place::Cuda(_)));
         let by_nccl = is_cuda && !nccl::is_off();
         if by_nccl {
@@ -81,7 +93,7 @@ impl Rank {
             }
             _ => None,
         };
-        Ok(Self { party, place, remote, edges })
+        Ok(Seated::Among(Self { party, place, remote, edges }))
     }
 
     /// The way of numbers on a GPU.

@@ -99,6 +99,13 @@ fn several_devices_train_one_run() {
 
     assert!(train("one", &[]).status().unwrap().success());
     assert!(train("two", &["--device", "cpu,cpu"]).status().unwrap().success());
+    // Of one process that counts itself there is nobody to be found.
+    let mut only = train("only", &["--ranks"]);
+    only.env("RANK", "0")
+        .env("WORLD_SIZE", "1")
+        .env_remove("MASTER_ADDR")
+        .env_remove("MASTER_PORT");
+    assert!(only.status().unwrap().success());
     let port = port();
     let rank = |rank: usize| {
         let mut command = train("ranks", &["--ranks"]);
@@ -110,12 +117,13 @@ fn several_devices_train_one_run() {
         let mut run = std::fs::read_dir(out(name)).unwrap().map(|entry| entry.unwrap().path());
         std::fs::read(run.find(|path| path.is_dir()).unwrap().join(file)).unwrap()
     };
-    for name in ["two", "ranks"] {
+    for name in ["only", "two", "ranks"] {
         for path in ["config.toml", "metrics.jsonl", "model.safetensors", "summary.json"] {
             assert!(file(name, path) == file("one", path), "{name}: {path}");
         }
         let timing = String::from_utf8(file(name, "timing.jsonl")).unwrap();
-        assert!(timing.contains("\"device\":\"cpu, rank 0 of 2\""), "{timing}");
+        let says = timing.contains("\"device\":\"cpu, rank 0 of 2\"");
+        assert_eq!(says, name != "only", "{timing}");
     }
 }
 

@@ -14,7 +14,7 @@ use exmy::vectors::evaluate::{Evaluator, Settings};
 use exmy::vectors::function::Kind;
 use exmy::vectors::lines::Malformed;
 use exmy_lab::amounts::thousands;
-use exmy_lab::device::{Choice, Place, Rank};
+use exmy_lab::device::{Choice, Place, Rank, Seated};
 use std::cell::RefCell;
 use std::ffi::OsString;
 use std::io::{self, BufWriter, Read, StdinLock, StdoutLock, Write};
@@ -141,8 +141,12 @@ impl Work {
             return work(self.place()?);
         }
         let gathering = Phase::begin("waiting for the other ranks", self.quiet);
-        let rank = Arc::new(Rank::gather(&self.device)?);
+        let seated = Rank::gather(&self.device)?;
         drop(gathering);
+        let rank = match seated {
+            Seated::Alone(place) => return work(place),
+            Seated::Among(rank) => Arc::new(rank),
+        };
         if rank.leads() {
             let end = work(Place::Party(rank.clone()));
             rank.dismiss(&end);

@@ -8,10 +8,14 @@
 //! | where rank 0 is | `MASTER_ADDR` | the same, else the first of `SLURM_JOB_NODELIST` |
 //! | its port | `MASTER_PORT` | the same, else 20000 + `SLURM_JOB_ID` mod 10000 |
 //!
-//! Where `torchrun` keeps a store at that port, which another variable says, it is one more.
+//! Where `torchrun` keeps a store at that port, which another variable says, it is one more. Who is alone
+//! needs neither address nor port.
 
 use super::tcp::Seat;
 use exmy::error::{Error, Result};
+
+/// How many processes train together at most.
+const MOST: usize = 1 << 16;
 
 /// Reads a variable of the environment.
 type Variables<'a> = &'a dyn Fn(&str) -> Option<String>;
@@ -58,23 +62,36 @@ pub fn seat(variables: Variables<'_>) -> Result<Seat> {
         return Err(Error::new(format!("{} is {rank} and {} is {size}", names[0], names[1]))
             .hint("ranks count from 0"));
     }
+    if size > MOST {
+        return Err(Error::new(format!(
+            "{} is {size}: no more than {MOST} train together",
+            names[1]
+        )));
+    }
+    let local = local?.unwrap_or(rank);
+    if size == 1 {
+        // Nobody is to be found.
+        return Ok(Seat { rank, size, local, address: String::new() });
+    }
     let listed = || variables("SLURM_JOB_NODELIST").as_deref().and_then(first_host);
     let host = variables("MASTER_ADDR").or_else(listed).ok_or_else(|| missing("MASTER_ADDR"))?;
+    // The store that torchrun keeps there is in the way.
+    let is_taken = variables("TORCHELASTIC_USE_AGENT_STORE").as_deref() == Some("True");
     let port = match number(variables, "MASTER_PORT")? {
-        // The store that torchrun keeps there is in the way.
-        Some(port) if variables("TORCHELASTIC_USE_AGENT_STORE").as_deref() == Some("True") => {
-            port + 1
+        Some(port) => {
+            let found = u16::try_from(port).ok().filter(|port| *port > 0);
+            let free = if is_taken { found.and_then(|port| port.checked_add(1)) } else { found };
+            free.ok_or_else(|| {
+                let kept = if is_taken { ", torchrun keeps that for itself" } else { "" };
+                Error::new(format!("MASTER_PORT is {port}{kept}, and ports are 1 to 65535"))
+            })?
         }
-        Some(port) => port,
         None => match number(variables, "SLURM_JOB_ID")? {
-            Some(job) => 20_000 + job % 10_000,
+            Some(job) => 20_000 + (job % 10_000) as u16,
             None => return Err(missing("MASTER_PORT")),
         },
     };
-    if u16::try_from(port).is_err() {
-        return Err(Error::new(format!("MASTER_PORT is {port}")).hint("ports end at 65535"));
-    }
     let host =
         if host.contains(':') && !host.starts_with('[') { format!("[{host}]") } else { host };
-    Ok(Seat { rank, size, local: local?.unwrap_or(rank), address: format!("{host}:{port}") })
+    Ok(Seat { rank, size, local, address: format!("{host}:{port}") })
 }

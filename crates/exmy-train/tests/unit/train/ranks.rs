@@ -4,17 +4,20 @@
 use exmy::error::{Error, Result};
 use exmy_train::nn::Cpu;
 use exmy_train::train::config::Config;
+use exmy_train::train::data::Dataset;
 use exmy_train::train::preset::preset;
 use exmy_train::train::ranks::seat::{first_host, seat};
 use exmy_train::train::ranks::tcp::{Party, Seat};
 use exmy_train::train::ranks::{Link, divides, rings};
 use exmy_train::train::record::Metrics;
-use exmy_train::train::run::{Folder, Watch, claim, load_data, train_among};
+use exmy_train::train::run::{Claim, Folder, Watch, claim, load_data, train_among};
 use exmy_train::train::together::train_together;
 use std::collections::BTreeMap;
-use std::net::TcpListener;
+use std::io::Write;
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::thread;
+use std::time::Duration;
 
 /// Stops after a step.
 struct Until(u64);
@@ -126,25 +129,37 @@ fn more_ranks_than_parts_are_refused() {
     assert!(error.contains("train.batch is 10"), "{error}");
 }
 
-/// Seats of a party at a port of this machine.
-fn seats(size: usize) -> Vec<Seat> {
-    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let address = free.to_string();
+/// Seats of a party at a port of this machine, which has such an address.
+fn seats(host: &str, size: usize) -> Vec<Seat> {
+    let free = TcpListener::bind((host.trim_matches(['[', ']']), 0)).unwrap().local_addr().unwrap();
+    let address = format!("{host}:{}", free.port());
     (0..size).map(|rank| Seat { rank, size, local: rank, address: address.clone() }).collect()
 }
 
-/// Processes, here as threads, that know nothing of each other but an address.
+/// Processes, here as threads, that know nothing of each other but an address: of either family, or a name
+/// that stands for several.
 #[test]
 fn ranks_meet_over_tcp_and_write_the_bytes_of_one() {
     let place = tempfile::tempdir().unwrap();
-    let [one, three] = ["one", "three"].map(|name| place.path().join(name));
+    let one = place.path().join("one");
     let mut config = config("gpt-nano", "chon", "");
     train(&one, &config, 1, u64::MAX).unwrap();
     let data = load_data(&mut config).unwrap();
-    let folder = Folder::new(&three);
-    folder.create(&config).unwrap();
-    let held = claim(&folder).unwrap().unwrap();
-    let mut seats = seats(3);
+    for host in ["127.0.0.1", "[::1]", "localhost"] {
+        if host == "[::1]" && TcpListener::bind("[::1]:0").is_err() {
+            continue;
+        }
+        let three = place.path().join(host);
+        let folder = Folder::new(&three);
+        folder.create(&config).unwrap();
+        let held = claim(&folder).unwrap().unwrap();
+        meet(seats(host, 3), &config, &folder, &data, &held);
+        same(&one, &three);
+    }
+}
+
+/// Trains on ranks that meet over TCP.
+fn meet(mut seats: Vec<Seat>, config: &Config, folder: &Folder, data: &Dataset, held: &Claim) {
     thread::scope(|scope| {
         for seat in seats.drain(1..) {
             scope.spawn(move || {
@@ -153,17 +168,16 @@ fn ranks_meet_over_tcp_and_write_the_bytes_of_one() {
             });
         }
         let party = Party::gather(seats.remove(0), "same", || ()).unwrap();
-        let ranks = party.begin(&config, Box::new(party.ring())).unwrap();
+        let ranks = party.begin(config, Box::new(party.ring())).unwrap();
         let watch = &mut Until(u64::MAX);
-        train_among(Some(ranks), &Cpu::new(), &folder, &data, watch, Vec::new(), &held).unwrap();
+        train_among(Some(ranks), &Cpu::new(), folder, data, watch, Vec::new(), held).unwrap();
         party.dismiss(0, None);
     });
-    same(&one, &three);
 }
 
 #[test]
 fn ranks_of_other_programs_are_told() {
-    let mut seats = seats(2);
+    let mut seats = seats("127.0.0.1", 2);
     let (second, first) = (seats.remove(1), seats.remove(0));
     let other = thread::spawn(|| Party::gather(second, "exmy 0.2", || ()).unwrap_err().to_string());
     let here = Party::gather(first, "exmy 0.1", || ()).unwrap_err().to_string();
@@ -203,10 +217,55 @@ fn the_environment_says_who_one_is() {
     assert_eq!(of(&slurm).unwrap(), expected);
     assert!(of(&slurm[1..]).unwrap_err().to_string().contains("SLURM_PROCID"));
     assert!(of(&torchrun[1..]).unwrap_err().to_string().contains("RANK"));
+    let with = |variables: &[(&'static str, &'static str)]| [variables, &torchrun].concat();
+    let alone = of(&[("RANK", "0"), ("WORLD_SIZE", "1")]).unwrap();
+    assert_eq!((alone.size, alone.address.as_str()), (1, ""));
+    let six = of(&with(&[("MASTER_ADDR", "fe80::7")])).unwrap();
+    assert_eq!(six.address, "[fe80::7]:29400");
+    for (variables, words) in [
+        (&[("MASTER_PORT", "65536")][..], "MASTER_PORT is 65536, and ports are 1 to 65535"),
+        (&[("MASTER_PORT", "0")], "MASTER_PORT is 0, "),
+        (&[("MASTER_PORT", "18446744073709551615")], "MASTER_PORT is 18446744073709551615, "),
+        (
+            &[("MASTER_PORT", "65535"), ("TORCHELASTIC_USE_AGENT_STORE", "True")],
+            "MASTER_PORT is 65535, torchrun keeps that for itself",
+        ),
+        (&[("WORLD_SIZE", "2147483648")], "no more than 65536 train together"),
+    ] {
+        let error = of(&with(variables)).unwrap_err().to_string();
+        assert!(error.contains(words) && error.lines().count() == 1, "{error}");
+    }
     let late = [&[("RANK", "16")], &torchrun[1..]].concat();
     assert!(of(&late).unwrap_err().to_string().contains("RANK is 16 and WORLD_SIZE is 16"));
     for (list, first) in [("a", "a"), ("a,b", "a"), ("n[1-3]", "n1"), ("n[7]-ib,m", "n7-ib")] {
         assert_eq!(first_host(list).as_deref(), Some(first), "{list}");
     }
     assert_eq!(first_host(""), None);
+}
+
+/// A rank that goes away while all gather may come again, and strangers keep nobody waiting.
+#[test]
+fn ranks_gather_whoever_else_comes() {
+    let mut seats = seats("127.0.0.1", 3);
+    let address = seats[0].address.clone();
+    let gather = |seat| thread::spawn(|| Party::gather(seat, "same", || ()).map(drop));
+    let lead = gather(seats.remove(0));
+    let call = || {
+        loop {
+            match TcpStream::connect(&address) {
+                Ok(stream) => break stream,
+                Err(_) => thread::sleep(Duration::from_millis(5)),
+            }
+        }
+    };
+    let _silent = call();
+    let hello = br#"{"rank":1,"size":3,"program":"same","port":9}"#;
+    let mut lost = call();
+    lost.write_all(&[&[1][..], &(hello.len() as u64).to_le_bytes(), hello].concat()).unwrap();
+    // Long enough for its words to be read, in most cases: they count for nothing either way.
+    thread::sleep(Duration::from_millis(100));
+    drop(lost);
+    let others: Vec<_> = seats.into_iter().rev().map(gather).collect();
+    lead.join().unwrap().unwrap();
+    others.into_iter().for_each(|rank| rank.join().unwrap().unwrap());
 }
