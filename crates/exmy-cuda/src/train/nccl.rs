@@ -4,16 +4,20 @@
 //! Each edge of the ring is a communicator of its own with two members, and each rank has a stream for what
 //! it sends and one for what it receives: on one communicator what is received would wait for what is sent.
 //!
-//! The library is looked for when it is first needed: under the path in `EXMY_NCCL`, else by the name that
-//! NVIDIA's packages give it.
+//! No call waits inside of NCCL, where nobody could end it: communicators do not block. What takes its time
+//! is looked at until it is done, or until the communicator is given up because a rank has ended.
 
 #![allow(unsafe_code)]
 
-use std::ffi::{CStr, c_char, c_int, c_void};
-use std::ptr;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+mod library;
 
-use libloading::Library;
+pub use library::{edges, is_off, version};
+
+use std::ffi::{c_int, c_void};
+use std::ptr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use exmy::error::{Error, Result};
 use exmy_train::nn::device::{Slice, SliceMut};
@@ -22,219 +26,135 @@ use exmy_train::train::ranks::Link;
 use super::Cuda;
 use super::ring::failed;
 use crate::Device;
-
-type Status = c_int;
-type Communicator = *mut c_void;
-
-/// What the members of a communicator have in common, as NCCL makes it.
-#[derive(Clone, Copy)]
-#[repr(C)]
-struct UniqueId([c_char; 128]);
-
-/// `ncclConfig_t` as of NCCL 2.18, which later versions take by its size and version.
-#[repr(C)]
-struct Config {
-    size: usize,
-    magic: u32,
-    version: u32,
-    blocking: c_int,
-    cluster: c_int,
-    least: c_int,
-    most: c_int,
-    network: *const c_char,
-    split_share: c_int,
-}
+use library::{Communicator, Config, FLOAT32, IN_PROGRESS, Nccl, OLDEST, Status, id_of, nccl};
 
 /// Blocks of threads that a transfer may take from the kernels beside it. They wait on the device for numbers
 /// that come later, so they are few; four fill a good part of NVLink.
 const BLOCKS: c_int = 4;
 
-/// `ncclFloat32`.
-const FLOAT32: c_int = 7;
+/// How long ranks that have found each other may take to join a ring.
+const JOINING: Duration = Duration::from_secs(120);
+/// How often what is in progress is looked at.
+const LOOK: Duration = Duration::from_micros(100);
 
-/// The functions of NCCL that are used.
-struct Nccl {
-    version: unsafe extern "C" fn(*mut c_int) -> Status,
-    unique: unsafe extern "C" fn(*mut UniqueId) -> Status,
-    join: unsafe extern "C" fn(*mut Communicator, c_int, UniqueId, c_int) -> Status,
-    join_as: Option<
-        unsafe extern "C" fn(*mut Communicator, c_int, UniqueId, c_int, *mut Config) -> Status,
-    >,
-    send: unsafe extern "C" fn(
-        *const c_void,
-        usize,
-        c_int,
-        c_int,
-        Communicator,
-        *mut c_void,
-    ) -> Status,
-    receive:
-        unsafe extern "C" fn(*mut c_void, usize, c_int, c_int, Communicator, *mut c_void) -> Status,
-    abort: unsafe extern "C" fn(Communicator) -> Status,
-    text: unsafe extern "C" fn(Status) -> *const c_char,
-    /// Keeps the functions where they are.
-    _library: Library,
+fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn names() -> Vec<String> {
-    match std::env::var_os("EXMY_NCCL").filter(|path| !path.is_empty()) {
-        Some(path) => vec![path.to_string_lossy().into_owned()],
-        None => ["libnccl.so.2", "libnccl.so"].map(str::to_owned).to_vec(),
-    }
+fn gone() -> Error {
+    Error::new("another rank has ended")
 }
 
-fn open(name: &str) -> Option<Nccl> {
-    // SAFETY: the library of that name is NVIDIA's, whose initialization has no conditions; the functions
-    // have the types of its header `nccl.h`.
-    unsafe {
-        let library = Library::new(name).ok()?;
-        macro_rules! get {
-            ($symbol:literal) => {
-                *library.get(concat!($symbol, "\0").as_bytes()).ok()?
-            };
-        }
-        Some(Nccl {
-            version: get!("ncclGetVersion"),
-            unique: get!("ncclGetUniqueId"),
-            join: get!("ncclCommInitRank"),
-            join_as: library.get(b"ncclCommInitRankConfig\0").ok().map(|found| *found),
-            send: get!("ncclSend"),
-            receive: get!("ncclRecv"),
-            abort: get!("ncclCommAbort"),
-            text: get!("ncclGetErrorString"),
-            _library: library,
-        })
-    }
-}
-
-fn nccl() -> Result<&'static Nccl> {
-    static FOUND: OnceLock<Option<Nccl>> = OnceLock::new();
-    let found = FOUND.get_or_init(|| names().iter().find_map(|name| open(name)));
-    found.as_ref().ok_or_else(|| {
-        Error::new(format!("NCCL is not there: looked for {}", names().join(", "))).hint(
-            "EXMY_NCCL names its library, of NVIDIA's package or PyPI's nvidia-nccl; EXMY_NCCL=tcp does \
-             without, slowly; the GPUs of one machine need none: --device cuda:0,cuda:1",
-        )
-    })
-}
-
-/// NCCL's version, as 22704.
-///
-/// # Errors
-/// If it is not there.
-pub fn version() -> Result<i32> {
-    let (nccl, mut version) = (nccl()?, 0);
-    // SAFETY: the number is written to a variable of its type.
-    nccl.check("say its version", unsafe { (nccl.version)(&mut version) })?;
-    Ok(version)
-}
-
-/// Whether numbers are to go by way of the host, without NCCL.
-pub fn is_off() -> bool {
-    std::env::var_os("EXMY_NCCL").is_some_and(|way| way == "tcp")
-}
-
-impl Nccl {
-    fn check(&self, doing: &str, status: Status) -> Result<()> {
-        if status == 0 {
-            return Ok(());
-        }
-        // SAFETY: the function returns a constant text for every number.
-        let text = unsafe { (self.text)(status).as_ref().map(|text| CStr::from_ptr(text)) };
-        let why =
-            text.map_or_else(|| status.to_string(), |text| text.to_string_lossy().into_owned());
-        Err(Error::new(format!("NCCL cannot {doing}: {why}")).hint("NCCL_DEBUG=INFO says more"))
-    }
-}
-
-/// The names of a ring's edges, by which ranks find each other: edge `r` is from rank `r` to the next.
-///
-/// # Errors
-/// If NCCL is not there or fails.
-pub fn edges(size: usize) -> Result<Vec<String>> {
-    let nccl = nccl()?;
-    let name = |_| {
-        let mut id = UniqueId([0; 128]);
-        // SAFETY: the name is written to a variable of its type.
-        nccl.check("name a ring", unsafe { (nccl.unique)(&mut id) })?;
-        Ok(id.0.iter().map(|byte| format!("{:02x}", *byte as u8)).collect())
-    };
-    (0..size).map(name).collect()
-}
-
-fn id_of(name: &str) -> Option<UniqueId> {
-    let mut id = UniqueId([0; 128]);
-    (name.len() == 256 && name.is_ascii()).then_some(())?;
-    for (byte, digits) in id.0.iter_mut().zip(name.as_bytes().chunks(2)) {
-        let digits = std::str::from_utf8(digits).ok()?;
-        *byte = u8::from_str_radix(digits, 16).ok()? as c_char;
-    }
-    Some(id)
-}
-
-/// A communicator of two, until it is given up.
+/// A communicator of two, until it is given up. The lock is held for single calls alone, none of which waits.
 struct Edge {
+    nccl: &'static Nccl,
     communicator: Mutex<Option<usize>>,
 }
 
 impl Edge {
-    fn join(name: &str, is_receiver: bool) -> Result<Self> {
-        let nccl = nccl()?;
+    /// Joins an edge, which `held` may give up from the first moment on.
+    fn join(
+        nccl: &'static Nccl,
+        (name, is_receiver): (&str, bool),
+        held: &Edges,
+        patience: Duration,
+    ) -> Result<Arc<Self>> {
         let id = id_of(name).ok_or_else(|| Error::new("rank 0 names no ring of NCCL"))?;
         let mut communicator = ptr::null_mut();
         let undefined = c_int::MIN;
         let mut config = Config {
             size: size_of::<Config>(),
             magic: 0xCAFE_BEEF,
-            version: 21_801,
-            blocking: undefined,
+            version: OLDEST.unsigned_abs(),
+            blocking: 0,
             cluster: undefined,
             least: undefined,
             most: BLOCKS,
             network: ptr::null(),
             split_share: undefined,
         };
-        let own = c_int::from(is_receiver);
         // SAFETY: this device's context is current; the configuration and the handle are variables of their
         // types.
-        let status = unsafe {
-            match nccl.join_as.filter(|_| version().is_ok_and(|found| found >= 21_801)) {
-                Some(join) => join(&mut communicator, 2, id, own, &mut config),
-                None => (nccl.join)(&mut communicator, 2, id, own),
-            }
-        };
-        nccl.check("join a ring", status)?;
-        Ok(Self { communicator: Mutex::new(Some(communicator as usize)) })
+        let status =
+            unsafe { (nccl.join)(&mut communicator, 2, id, c_int::from(is_receiver), &mut config) };
+        let held_back = (!communicator.is_null()).then_some(communicator as usize);
+        let edge = Arc::new(Self { nccl, communicator: Mutex::new(held_back) });
+        held.hold(&edge)?;
+        edge.settle("join a ring", status, Some(Instant::now() + patience))?;
+        Ok(edge)
     }
 
-    /// Works with the communicator, if it was not given up.
-    fn with(&self, doing: &str, work: impl FnOnce(&Nccl, Communicator) -> Status) -> Result<()> {
-        let nccl = nccl()?;
-        let held = self.communicator.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(communicator) = *held else { return Err(Error::new("another rank has ended")) };
-        nccl.check(doing, work(nccl, communicator as Communicator))
+    /// Asks something of the communicator, if it was not given up, and waits until that is done.
+    fn ask(&self, doing: &str, work: impl FnOnce(&Nccl, Communicator) -> Status) -> Result<()> {
+        let status = self.with(work)?;
+        self.settle(doing, status, None)
+    }
+
+    fn with<T>(&self, work: impl FnOnce(&Nccl, Communicator) -> T) -> Result<T> {
+        let held = locked(&self.communicator);
+        let communicator = held.ok_or_else(gone)?;
+        Ok(work(self.nccl, communicator as Communicator))
+    }
+
+    /// Waits until what was begun is done.
+    fn settle(&self, doing: &str, begun: Status, until: Option<Instant>) -> Result<()> {
+        let mut status = begun;
+        while status == IN_PROGRESS {
+            if until.is_some_and(|until| Instant::now() > until) {
+                self.abort();
+                return Err(Error::new(format!("NCCL does not come to {doing}")).hint(
+                    "NCCL_SOCKET_IFNAME names the network between machines, NCCL_DEBUG=INFO says more; \
+                     EXMY_NCCL=tcp does without, slowly",
+                ));
+            }
+            thread::sleep(LOOK);
+            // SAFETY: the handle is a communicator's, and the answer is written to a variable of its type.
+            let asked = self.with(|nccl, edge| unsafe { (nccl.state)(edge, &mut status) })?;
+            self.nccl.check(doing, asked)?;
+        }
+        self.nccl.check(doing, status)
     }
 
     /// Ends what waits on the device for the other member.
     fn abort(&self) {
-        let mut held = self.communicator.lock().unwrap_or_else(PoisonError::into_inner);
-        if let (Some(communicator), Ok(nccl)) = (held.take(), nccl()) {
-            // SAFETY: the handle is a communicator's, and is not used again. What fails then has ended.
-            unsafe { (nccl.abort)(communicator as Communicator) };
+        if let Some(communicator) = locked(&self.communicator).take() {
+            // SAFETY: the handle is a communicator's, and is not used again: no call is under way while this
+            // holds the lock. What fails then has ended.
+            unsafe { (self.nccl.abort)(communicator as Communicator) };
         }
     }
 }
 
-/// Both edges of a rank, given up when another rank ends.
+/// The edges of a rank, given up when another rank ends.
 #[derive(Clone, Default)]
 pub struct Edges {
-    all: Arc<Mutex<Vec<Arc<Edge>>>>,
+    held: Arc<Mutex<Held>>,
+}
+
+#[derive(Default)]
+struct Held {
+    all: Vec<Arc<Edge>>,
+    given_up: bool,
 }
 
 impl Edges {
-    /// Gives up all edges: what waits on the device for another rank ends.
+    fn hold(&self, edge: &Arc<Edge>) -> Result<()> {
+        let held = &mut *locked(&self.held);
+        if held.given_up {
+            edge.abort();
+            return Err(gone());
+        }
+        held.all.push(edge.clone());
+        Ok(())
+    }
+
+    /// Gives up all edges, those to come as well: what waits for another rank ends, here or on the device.
     pub fn abort(&self) {
-        let all = self.all.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let all = {
+            let held = &mut *locked(&self.held);
+            held.given_up = true;
+            std::mem::take(&mut held.all)
+        };
         all.iter().for_each(|edge| edge.abort());
     }
 }
@@ -266,6 +186,15 @@ impl Remote {
     /// # Errors
     /// If NCCL is not there or fails.
     pub fn join(device: &Device, rank: usize, names: &[String], held: &Edges) -> Result<Self> {
+        Self::join_by(nccl()?, device, (rank, names), held)
+    }
+
+    fn join_by(
+        nccl: &'static Nccl,
+        device: &Device,
+        (rank, names): (usize, &[String]),
+        held: &Edges,
+    ) -> Result<Self> {
         let size = names.len();
         let before = (rank + size - 1) % size;
         let streams =
@@ -277,8 +206,7 @@ impl Remote {
         ends.sort_unstable();
         let mut found = [None, None];
         for (edge, is_receiver) in ends {
-            let joined = Arc::new(Edge::join(&names[edge], is_receiver)?);
-            held.all.lock().unwrap_or_else(PoisonError::into_inner).push(joined.clone());
+            let joined = Edge::join(nccl, (&names[edge], is_receiver), held, JOINING)?;
             found[usize::from(is_receiver)] = Some(joined);
         }
         match found {
@@ -306,7 +234,7 @@ impl Link<Cuda> for Remote {
         let handle = ready.ok_or_else(|| failed(device))?;
         // SAFETY: the context is current, the buffer has as many numbers from there on, and they are not
         // written before the receiver has them.
-        self.to.with("send", |nccl, edge| unsafe {
+        self.to.ask("send", |nccl, edge| unsafe {
             let (from, stream) = (address as *const c_void, handle as *mut c_void);
             (nccl.send)(from, numbers.len(), FLOAT32, 1, edge, stream)
         })
@@ -321,7 +249,7 @@ impl Link<Cuda> for Remote {
         // SAFETY: the context is current and the buffer has as many numbers from there on. What the device
         // was asked to do with them before comes first: the stream waits for it, or all that goes around the
         // ring came after it.
-        self.from.with("receive", |nccl, edge| unsafe {
+        self.from.ask("receive", |nccl, edge| unsafe {
             let (to, stream) = (address as *mut c_void, handle as *mut c_void);
             (nccl.receive)(to, len, FLOAT32, 0, edge, stream)
         })?;
@@ -329,3 +257,6 @@ impl Link<Cuda> for Remote {
         waits.ok_or_else(|| failed(device))
     }
 }
+
+#[cfg(test)]
+mod tests;
