@@ -155,7 +155,14 @@ impl Edges {
             held.given_up = true;
             std::mem::take(&mut held.all)
         };
-        all.iter().for_each(|edge| edge.abort());
+        // At once: each waits for what the device has begun, which may wait for the other edge.
+        thread::scope(|scope| {
+            for edge in &all {
+                if thread::Builder::new().spawn_scoped(scope, || edge.abort()).is_err() {
+                    edge.abort();
+                }
+            }
+        });
     }
 }
 
@@ -255,6 +262,11 @@ impl Link<Cuda> for Remote {
         })?;
         let waits = device.attempt(|| device.device().after(&stream.mark()?));
         waits.ok_or_else(|| failed(device))
+    }
+
+    fn check(&self) -> Result<()> {
+        // What is given up ends on the device, too, as if it had come.
+        [&self.to, &self.from].into_iter().try_for_each(|edge| edge.with(|_, _| ()))
     }
 }
 

@@ -51,6 +51,14 @@ pub trait Link<D: Device>: Send {
     /// # Errors
     /// If the rank before has ended.
     fn receive(&mut self, device: &D, to: SliceMut<'_, D>) -> Result<()>;
+
+    /// Whether all that was received did come; to be asked once the device has done what it was asked.
+    ///
+    /// # Errors
+    /// If another rank has ended meanwhile, and what waited for it was given up.
+    fn check(&self) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// Carries messages between rank 0 and another.
@@ -271,8 +279,10 @@ impl<D: Device> Ranks<D> {
         self.stops
     }
 
-    /// What went wrong between the ranks: what one of them says it was, else that one has ended.
+    /// What went wrong between the ranks: what one of them says it was, else that one has ended. The device
+    /// has done all that it was asked.
     pub(crate) fn check(&mut self) -> Result<()> {
+        self.attempt(|ranks| ranks.link.check());
         let Some(error) = self.failure.take() else { return Ok(()) };
         let told = if self.rank == 0 { reason::reason(&mut self.wires) } else { None };
         Err(told.unwrap_or(error))

@@ -173,8 +173,8 @@ fn what_comes_and_goes_is_in_order() {
     let device = Cuda::new(record.device());
     NEXT.set(Some(fake(DONE, &record)));
     let names = [name(), name()];
-    let mut link =
-        Remote::join_by(&FAKES, device.device(), (1, &names), &Edges::default()).unwrap();
+    let held = Edges::default();
+    let mut link = Remote::join_by(&FAKES, device.device(), (1, &names), &held).unwrap();
     let [mut sums, mut other] = [(); 2].map(|()| device.buffer(vec![0.0; 8]));
     device.fill(MatrixMut::new(sums.all_mut(), 1, 8), 0.0);
     link.wait_for(&device).unwrap();
@@ -186,4 +186,8 @@ fn what_comes_and_goes_is_in_order() {
     // What is asked meanwhile is not waited for.
     link.receive(&device, other.all_mut()).unwrap();
     assert_eq!(record.races().len(), 1, "{:?}", record.races());
+    // What is given up did not come.
+    link.check().unwrap();
+    held.abort();
+    assert!(link.check().is_err());
 }
