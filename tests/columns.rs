@@ -282,7 +282,10 @@ fn malformed_files_are_refused() {
         RecordingError::Magic { found: *b"EXMYTILE", expected: *b"EXMYCONV" }.into()
     );
     assert!(wrong(&magic).to_string().contains("\"EXMYTILE\" instead of \"EXMYCONV\""));
-    assert_eq!(wrong(&file(2, 1, 3, &[X, E4M3])), RecordingError::Version(2).into());
+    assert_eq!(
+        wrong(&file(2, 1, 3, &[X, E4M3])),
+        RecordingError::Version { found: 2, newest: 1 }.into()
+    );
     assert_eq!(wrong(&file(1, 9, 3, &[X, E4M3])), ColumnsError::Table(9));
     assert_eq!(wrong(&file(1, 1, 3, &[])), ColumnsError::Empty { rows: 3, columns: 0 });
     assert_eq!(wrong(&file(1, 1, 3, &[X])), ColumnsError::Empty { rows: 3, columns: 1 });

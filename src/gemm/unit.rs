@@ -53,7 +53,7 @@ pub use error::UnitError;
 pub use explain::{Coded, Event, Explanation, Name, Placed};
 pub use factor::{Factor, FactorClass};
 pub use input::{Input, Scale};
-pub use name::Model;
+pub use name::{Formats, Model};
 pub use parameters::{Cut, Nan, Parameters, StepOrder, Subnormals, Underflow};
 pub use preset::Preset;
 pub use row::Row;
@@ -230,6 +230,11 @@ impl Unit {
     /// The format of addend and result.
     pub const fn result(&self) -> Format {
         self.result
+    }
+
+    /// All of them.
+    pub const fn formats(&self) -> Formats {
+        Formats { a: self.a, b: self.b, result: self.result }
     }
 
     /// The parameters.

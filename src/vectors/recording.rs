@@ -22,8 +22,13 @@ pub enum RecordingError {
         /// The letters.
         expected: [u8; 8],
     },
-    /// Of another version than 1.
-    Version(u32),
+    /// Of a version that this does not read.
+    Version {
+        /// The file's.
+        found: u32,
+        /// The newest one that is read, from 1 on.
+        newest: u32,
+    },
     /// Longer or shorter than its header says.
     Length {
         /// Bytes the header asks for.
@@ -43,8 +48,9 @@ impl fmt::Display for RecordingError {
                 let [found, expected] = [found, expected].map(|letters| letters.escape_ascii());
                 write!(f, "begins with \"{found}\" instead of \"{expected}\"")
             }
-            Self::Version(found) => {
-                write!(f, "version {found} of the format; this reads version 1")
+            Self::Version { found, newest } => {
+                let to = if *newest > 1 { format!("s 1 to {newest}") } else { " 1".into() };
+                write!(f, "version {found} of the format; this reads version{to}")
             }
             Self::Length { expected, found } if *expected > *found as u128 => {
                 write!(f, "the header asks for {expected} bytes, but the file ends after {found}")
@@ -58,11 +64,12 @@ impl fmt::Display for RecordingError {
 
 impl core::error::Error for RecordingError {}
 
-/// The words of a header of `len` bytes, from the version on.
+/// The words of a header of `len` bytes, from the version on, which is 1 to `newest`.
 pub(super) fn words<'a>(
     bytes: &'a [u8],
     magic: &[u8; 8],
     len: usize,
+    newest: u32,
 ) -> Result<&'a [[u8; 4]], RecordingError> {
     let none = RecordingError::NoHeader { found: bytes.len(), expected: len };
     let Some((letters, rest)) = bytes.split_first_chunk() else { return Err(none) };
@@ -71,8 +78,8 @@ pub(super) fn words<'a>(
     }
     let words = rest.get(..len - magic.len()).ok_or(none)?.as_chunks().0;
     match u32::from_le_bytes(words[0]) {
-        1 => Ok(words),
-        version => Err(RecordingError::Version(version)),
+        found if (1..=newest).contains(&found) => Ok(words),
+        found => Err(RecordingError::Version { found, newest }),
     }
 }
 

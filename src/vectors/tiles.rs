@@ -3,7 +3,8 @@
 //! Such a file holds operands, addends and results of one instruction, tile by tile, as a device
 //! computed them. Its name or the caller says which [`Model`] should give
 //! the same bits; [`Tiles::verify`] computes every result anew, and [`Tiles::with_results`] fills
-//! results in. The repository's `docs/tiles.md`
+//! results in. [`Tiles::drawn`] makes operands for a
+//! unit of any formats. The repository's `docs/tiles.md`
 //! describes the format, so that anyone can record a device in it.
 //!
 //! ```
@@ -16,10 +17,12 @@
 //! assert!(error.to_string().contains("12 bytes"));
 //! ```
 
+mod draw;
 mod file;
 mod verdict;
 
-pub use file::{Tiles, TilesError};
+pub use draw::TilesRequest;
+pub use file::{TileOperands, Tiles, TilesError};
 pub use verdict::{TileMismatch, TilesVerdict};
 
 use crate::gemm::unit::{Model, Preset};
@@ -53,8 +56,9 @@ pub fn model_of(name: &str) -> Option<Model> {
     }
 }
 
-/// What a kind of tile draws, for the kinds that the recordings of an H200 have.
-pub const KINDS: [&str; 18] = [
+/// What a kind of tile draws, for the kinds that the recordings of an H200 have and those of
+/// [`Tiles::drawn`].
+pub const KINDS: [&str; 20] = [
     "normal",
     "random bits",
     "exponent window",
@@ -73,4 +77,6 @@ pub const KINDS: [&str; 18] = [
     "extreme: tiny products",
     "extreme: around the alignment bound",
     "extreme: around the alignment bound, all positive",
+    "scales apart",
+    "scales at their ends",
 ];

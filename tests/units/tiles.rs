@@ -2,7 +2,7 @@
 
 use crate::Random;
 use exmy::format::Format;
-use exmy::vectors::tiles::{Tiles, model_of};
+use exmy::vectors::tiles::{TileOperands, Tiles, TilesRequest, model_of};
 
 /// A file of 2 tiles of 2 x 1 x 3, of operands in e5m2 and results in f32.
 fn file() -> Vec<u8> {
@@ -89,7 +89,7 @@ fn wrong_files_are_answered() {
         (b"EXMY".to_vec(), "4 bytes"),
         (file()[..63].to_vec(), "63 bytes"),
         (b"EXMYCONV and more".to_vec(), "begins with \"EXMYCONV\" instead of \"EXMYTILE\""),
-        (with(8, &[2]), "version 2"),
+        (with(8, &[3]), "version 3 of the format; this reads versions 1 to 2"),
         (with(28, &[99]), "matrix A has format 99; known are 0 (f16)"),
         (with(40, &[12]), "matrix D has format 12"),
         (with(16, &[0]), "2 tiles of 0 x 1 x 3: nothing"),
@@ -118,12 +118,115 @@ fn wrong_files_are_answered() {
     assert!(error.to_string().contains("C is f16 and D is f32"), "{error}");
 }
 
+/// A file of version 2 by hand: two products of NVFP4 with a scale each, and two of E4M3.
+fn scaled() -> Vec<u8> {
+    let mut bytes = b"EXMYTILE".to_vec();
+    let text = b"e2m1/1:ue4m3,e4m3+bf16";
+    for word in [2_u32, 5, 1, 1, 2, text.len() as u32, 0, 0, 0, 1] {
+        bytes.extend(word.to_le_bytes());
+    }
+    bytes.resize(64, 0);
+    bytes.extend(text);
+    bytes.resize(96, 0);
+    bytes.push(18);
+    bytes.resize(112, 0);
+    bytes.extend([0x2, 0x4, 0x38, 0x40]); // 1 2 with the scales 1 2
+    bytes.extend([0x38, 0x40]); // 1 2
+    bytes.extend([0x80, 0x3F, 0x20, 0x41]); // 1 and 1 * 1 + 2 * 2 * 2 + 1 = 10
+    bytes
+}
+
+#[test]
+fn version_2_has_any_format_and_scales() {
+    let tiles = Tiles::parse(scaled()).unwrap();
+    assert_eq!(tiles.to_string(), "1 tiles of 1 x 1 x 2, A e2m1/1:ue4m3, B e4m3, C bf16, D bf16");
+    assert_eq!((tiles.kind(0), tiles.operation(), tiles.shape()), (18, 5, [1, 1, 2]));
+    assert_eq!(tiles.tile(0), [vec![2, 4], vec![0x38, 0x40], vec![0x3F80], vec![0x4120]]);
+    assert_eq!(tiles.scales(0), [vec![0x38, 0x40], vec![]]);
+    assert_eq!(tiles.inputs().map(|x| x.to_string()), ["e2m1/1:ue4m3", "e4m3"]);
+    assert_eq!(Tiles::read(&scaled()[..]).unwrap().as_bytes(), scaled());
+    // Both sides scaled, for a unit that takes them; written, filled in, and read again.
+    let tile = TileOperands {
+        a: vec![0x2, 0x4],
+        a_scales: vec![0x38],
+        b: vec![0x2, 0x4],
+        b_scales: vec![0x40],
+        c: vec![0x3F80_0000],
+        kind: 1,
+    };
+    let made =
+        Tiles::with_operands("nvfp4".parse().unwrap(), [1, 1, 2], std::slice::from_ref(&tile))
+            .unwrap();
+    let blackwell = "blackwell".parse().unwrap();
+    let made = Tiles::parse(made.with_results(&blackwell).unwrap().as_bytes().to_vec()).unwrap();
+    assert_eq!(made.tile(0)[3], [0x4130_0000], "(1 + 4) * 2 + 1");
+    assert_eq!(made.verify(&blackwell).unwrap().mismatches, 0);
+    let less = TileOperands { b_scales: vec![], ..tile };
+    let error = Tiles::with_operands("nvfp4".parse().unwrap(), [1, 1, 2], &[less]).unwrap_err();
+    assert_eq!(error.to_string(), "0 codes of the scales of B, where 1 are needed");
+    let with = |offset: usize, bytes: &[u8]| {
+        let mut file = scaled();
+        file[offset..offset + bytes.len()].copy_from_slice(bytes);
+        file
+    };
+    for (file, part) in [
+        (with(28, &[0]), "0 bytes"),
+        (with(28, &[0, 0, 0, 9]), "a text has 1 to 256 bytes"),
+        (with(64, b"q"), "\"q2m1/1:ue4m3,e4m3+bf16\""),
+        (with(32, &[1]), "byte 32"),
+        (with(90, &[1]), "byte 90"),
+        (with(98, &[1]), "byte 98"),
+        (scaled()[..70].to_vec(), "asks for 86 bytes, but the file ends after 70"),
+        (scaled()[..121].to_vec(), "asks for 122 bytes"),
+    ] {
+        for error in [
+            Tiles::parse(file.clone()).unwrap_err().to_string(),
+            Tiles::read(&file[..]).unwrap_err().to_string(),
+        ] {
+            assert!(error.contains(part), "no {part:?} in {error}");
+        }
+    }
+}
+
+/// Drawn tiles are a function of seed and number, and tell a unit from one that keeps a bit less, or rounds
+/// otherwise, or has another bound.
+#[test]
+fn drawn_tiles_tell_units_apart() {
+    let drawn = |unit: &str, count| {
+        let request = TilesRequest { count, ..TilesRequest::default() };
+        Tiles::drawn(&unit.parse().unwrap(), &request).unwrap()
+    };
+    for (unit, others) in [
+        ("hopper:e4m3", &["hopper,f=12", "hopper,f=14", "hopper,l=16", "hopper,out=f32@rtz"][..]),
+        ("hopper:bf16", &["hopper,floor=-132", "hopper,f=24", "hopper,out=f32@rne"]),
+        ("blackwell:nvfp4", &["blackwell,f=34", "blackwell,group=8", "blackwell,l=32"]),
+        ("blackwell:mxfp8-e4m3,mxfp4", &["blackwell,f=24", "blackwell,f=26"]),
+        ("cdna3:e4m3fnuz", &["cdna3,align2=rz", "cdna3,reach=none", "cdna3,f=23"]),
+        ("amx:bf16", &["amx,flush=none", "amx,nan=quiet"]),
+        ("cdna1:bf16", &["cdna1,underflow=positive", "cdna1-tree"]),
+        ("custom,l=8,f=9,floor=none:int8,e3m4+f16", &["custom,l=8,f=8", "custom,l=4,f=9"]),
+    ] {
+        let tiles = drawn(unit, 32);
+        let model = unit.split(':').next().unwrap();
+        assert_eq!(tiles.verify(&model.parse().unwrap()).unwrap().mismatches, 0, "{unit}");
+        for other in others {
+            let verdict = tiles.verify(&other.parse().unwrap()).unwrap();
+            assert!(verdict.mismatches > 0, "{unit} is not told from {other}");
+        }
+        let fewer = drawn(unit, 5);
+        assert_eq!((fewer.tile(4), fewer.scales(4)), (tiles.tile(4), tiles.scales(4)), "{unit}");
+    }
+    let huge = TilesRequest { shape: Some([u32::MAX; 3]), count: u32::MAX, seed: 1 };
+    let error = Tiles::drawn(&"volta:f16".parse().unwrap(), &huge).unwrap_err();
+    assert!(error.to_string().contains("such tiles cannot be made"), "{error}");
+}
+
 /// Random damage: an error or a verdict, and no panic.
 #[test]
 fn damage_never_panics() {
     let mut random = Random(9);
     for _ in 0..3000 {
-        let mut file = file();
+        let mut file = if random.below(2) == 0 { file() } else { scaled() };
         for _ in 0..1 + random.below(4) {
             let at = random.below(file.len() as u64) as usize;
             file[at] = random.word() as u8;

@@ -174,14 +174,7 @@ impl fmt::Display for Unit {
                 write!(f, ",{key}={value}")?;
             }
         }
-        write!(f, ":{}", self.a())?;
-        if self.b() != self.a() {
-            write!(f, ",{}", self.b())?;
-        }
-        if self.result() != Format::F32 {
-            write!(f, "+{}", self.result())?;
-        }
-        Ok(())
+        write!(f, ":{}", self.formats())
     }
 }
 
@@ -194,10 +187,51 @@ impl FromStr for Unit {
             return Err(UnitError::NoOperands(Short::new(text)));
         };
         let model: Model = model.parse()?;
-        let (operands, result) = result_of(operands)?;
-        let (a, b) = operands.split_once(',').unwrap_or((operands, operands));
-        let (a, b): (Input, Input) = (a.parse()?, b.parse()?);
+        let Formats { a, b, result } = operands.parse()?;
         model.unit(a, b, result)
+    }
+}
+
+/// What enters and leaves a unit, as `A[,B][+RESULT]`: `e4m3`, `e4m3,e5m2+f16`, `e2m1/16:ue4m3`. The right
+/// operand is left out where it is as the left one, the result where it is f32.
+///
+/// ```
+/// use exmy::gemm::unit::Formats;
+///
+/// let formats: Formats = "mxfp8-e4m3,mxfp4+bf16".parse()?;
+/// assert_eq!(formats.to_string(), "e4m3/32:e8m0,e2m1/32:e8m0+bf16");
+/// # Ok::<(), exmy::gemm::unit::UnitError>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Formats {
+    /// The left operand.
+    pub a: Input,
+    /// The right operand.
+    pub b: Input,
+    /// Addend and result.
+    pub result: Format,
+}
+
+impl fmt::Display for Formats {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.a)?;
+        if self.b != self.a {
+            write!(f, ",{}", self.b)?;
+        }
+        if self.result != Format::F32 {
+            write!(f, "+{}", self.result)?;
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for Formats {
+    type Err = UnitError;
+
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        let (operands, result) = result_of(text)?;
+        let (a, b) = operands.split_once(',').unwrap_or((operands, operands));
+        Ok(Self { a: a.parse()?, b: b.parse()?, result })
     }
 }
 

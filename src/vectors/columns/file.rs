@@ -172,7 +172,7 @@ struct Header {
 
 impl Header {
     fn parse(bytes: &[u8]) -> Result<Self, ColumnsError> {
-        let words = recording::words(bytes, MAGIC, HEADER)?;
+        let words = recording::words(bytes, MAGIC, HEADER, 1)?;
         let [table, rows, columns] = [1, 2, 3].map(|i| u32::from_le_bytes(words[i]));
         let Some(table) = Table::from_id(table) else { return Err(ColumnsError::Table(table)) };
         let least = 1 + u32::from(table.input_bytes().is_some());

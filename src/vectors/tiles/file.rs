@@ -1,35 +1,40 @@
 //! The bytes of a file of tiles, and what is wrong with them.
 
-use alloc::string::ToString;
+use alloc::format;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 use std::io;
 
 use crate::format::Format;
+use crate::gemm::unit::{Formats, Input, UnitError};
+use crate::reserve::reserve;
 use crate::vectors::recording::{self, RecordingError};
 
 const MAGIC: &[u8; 8] = b"EXMYTILE";
 const HEADER: usize = 64;
 /// Bytes of the header that have a meaning.
 const FIELDS: usize = 48;
-/// The kinds fill whole units of so many bytes.
-const UNIT: u128 = 16;
+/// Text and kinds fill whole units of so many bytes.
+const UNIT: usize = 16;
 
-/// Formats by their number in the header, and the low bits of a stored word that are no part of the
-/// code: tf32 is kept as whole binary32 words.
-const FORMATS: [(&str, Format, u32); 12] = [
-    ("f16", Format::F16, 0),
-    ("bf16", Format::BF16, 0),
-    ("tf32", Format::TF32, 13),
-    ("e4m3", Format::E4M3FN, 0),
-    ("e5m2", Format::E5M2, 0),
-    ("f32", Format::F32, 0),
-    ("e4m3fnuz", Format::E4M3FNUZ, 0),
-    ("e5m2fnuz", Format::E5M2FNUZ, 0),
-    ("e3m2", Format::E3M2, 0),
-    ("e2m3", Format::E2M3, 0),
-    ("e2m1", Format::E2M1, 0),
-    ("f64", Format::F64, 0),
+/// The longest text of formats, in bytes.
+const LONGEST: usize = 256;
+
+/// Formats by their number in the header of version 1.
+const FORMATS: [(&str, Format); 12] = [
+    ("f16", Format::F16),
+    ("bf16", Format::BF16),
+    ("tf32", Format::TF32),
+    ("e4m3", Format::E4M3FN),
+    ("e5m2", Format::E5M2),
+    ("f32", Format::F32),
+    ("e4m3fnuz", Format::E4M3FNUZ),
+    ("e5m2fnuz", Format::E5M2FNUZ),
+    ("e3m2", Format::E3M2),
+    ("e2m3", Format::E2M3),
+    ("e2m1", Format::E2M1),
+    ("f64", Format::F64),
 ];
 
 /// Names of the four matrices, in the order of their formats in the header.
@@ -56,6 +61,13 @@ pub enum TilesError {
         /// Its number in the header.
         found: u32,
     },
+    /// The text of formats of version 2 is none.
+    Formats {
+        /// What it is, or how long.
+        found: String,
+        /// Why it is none.
+        why: String,
+    },
     /// No tiles, or tiles without elements.
     Empty {
         /// Rows, columns and depth of a tile.
@@ -70,6 +82,17 @@ pub enum TilesError {
         /// What it is.
         found: u8,
     },
+    /// Another number of codes than the shape asks for.
+    Lengths {
+        /// Which ones.
+        what: &'static str,
+        /// How many there must be.
+        expected: u128,
+        /// How many there are.
+        found: usize,
+    },
+    /// More bytes than a memory holds.
+    Size(u128),
     /// C and D are of different formats, which no model here takes.
     Addend {
         /// The format of C.
@@ -94,6 +117,14 @@ impl fmt::Display for TilesError {
                 }
                 Ok(())
             }
+            Self::Formats { found, why } => write!(
+                f,
+                "the formats are {found:?}: {why}; A,B+RESULT is meant, such as e2m1/16:ue4m3+f32"
+            ),
+            Self::Lengths { what, expected, found } => {
+                write!(f, "{found} codes of {what}, where {expected} are needed")
+            }
+            Self::Size(bytes) => write!(f, "tiles of {bytes} bytes are more than a memory holds"),
             Self::Empty { shape: [m, n, k], count } => {
                 write!(f, "{count} tiles of {m} x {n} x {k}: nothing to verify")
             }
@@ -115,59 +146,131 @@ impl From<RecordingError> for TilesError {
     }
 }
 
+/// Codes of a tile that stand together: a matrix, or the block scales of one.
+#[derive(Clone, Copy)]
+struct Codes {
+    format: Format,
+    /// How many a tile has.
+    each: u128,
+}
+
+impl Codes {
+    /// Low bits of a stored word that are no part of the code: of tf32, whole binary32 words are kept.
+    fn ignored(self) -> u32 {
+        if self.format == Format::TF32 { 13 } else { 0 }
+    }
+
+    /// Bytes of a stored word.
+    fn bytes(self) -> usize {
+        ((self.format.bits() + self.ignored()).div_ceil(8) as usize).next_power_of_two()
+    }
+}
+
+/// What stands together, in the order of the file; `A` to `D` are at [`PLACES`].
+const NAMES: [&str; 6] = ["A", "the scales of A", "B", "the scales of B", "C", "D"];
+const PLACES: [usize; 4] = [0, 2, 4, 5];
+
 /// The fields of the header.
 #[derive(Clone, Copy, Debug)]
 struct Header {
     operation: u32,
     /// M, N and K.
     shape: [u32; 3],
-    /// Indices into [`FORMATS`].
-    formats: [usize; 4],
+    /// A and B.
+    inputs: [Input; 2],
+    /// C and D.
+    results: [Format; 2],
     count: u32,
+    /// Bytes of the text of formats; none in version 1.
+    text: usize,
 }
 
 impl Header {
+    /// The header of a file, or of what was read of it: at least 64 bytes, and the formats' text.
     fn parse(bytes: &[u8]) -> Result<Self, TilesError> {
-        let words = recording::words(bytes, MAGIC, HEADER)?;
+        let words = recording::words(bytes, MAGIC, HEADER, 2)?;
         let word = |i: usize| u32::from_le_bytes(words[i]);
-        let mut formats = [0; 4];
-        for (i, format) in formats.iter_mut().enumerate() {
-            let found = word(5 + i);
-            *format = found as usize;
-            if *format >= FORMATS.len() {
-                return Err(TilesError::Format { matrix: MATRICES[i], found });
+        let (inputs, results, text) = if word(0) == 1 {
+            let mut formats = [Format::F32; 4];
+            for (i, format) in formats.iter_mut().enumerate() {
+                let found = word(5 + i);
+                let known = FORMATS.get(found as usize);
+                *format = known.ok_or(TilesError::Format { matrix: MATRICES[i], found })?.1;
             }
-        }
+            let [a, b, c, d] = formats;
+            ([Input::plain(a), Input::plain(b)], [c, d], 0)
+        } else {
+            let text = Self::text(bytes)?;
+            let Some(found) = bytes.get(HEADER..HEADER + text) else {
+                let expected = (HEADER + text) as u128;
+                return Err(RecordingError::Length { expected, found: bytes.len() }.into());
+            };
+            let found = String::from_utf8_lossy(found).into_owned();
+            let Formats { a, b, result } = found.parse().map_err(|error: UnitError| {
+                TilesError::Formats { found, why: error.to_string() }
+            })?;
+            zeros(bytes, 32..44)?;
+            ([a, b], [result; 2], text)
+        };
         let (shape, count) = ([word(2), word(3), word(4)], word(9));
         if count == 0 || shape.contains(&0) {
             return Err(TilesError::Empty { shape, count });
         }
         zeros(bytes, FIELDS..HEADER)?;
-        Ok(Self { operation: word(1), shape, formats, count })
+        Ok(Self { operation: word(1), shape, inputs, results, count, text })
     }
 
-    /// Elements of a tile of each matrix.
-    fn elements(&self) -> [u128; 4] {
+    /// Bytes of the text of formats, which the header of version 2 says.
+    fn text(bytes: &[u8]) -> Result<usize, TilesError> {
+        let words = recording::words(bytes, MAGIC, HEADER, 2)?;
+        if u32::from_le_bytes(words[0]) == 1 {
+            return Ok(0);
+        }
+        let text = u32::from_le_bytes(words[5]) as usize;
+        if (1..=LONGEST).contains(&text) {
+            return Ok(text);
+        }
+        let why = format!("a text has 1 to {LONGEST} bytes");
+        Err(TilesError::Formats { found: format!("{text} bytes"), why })
+    }
+
+    /// What stands together.
+    fn codes(&self) -> [Codes; 6] {
         let [m, n, k] = self.shape.map(u128::from);
-        [m * k, n * k, m * n, m * n]
+        let [a, b] = self.inputs;
+        let scales = |input: Input, rows: u128| {
+            let (format, block) =
+                input.scale.map_or((input.format, None), |scale| (scale.format, Some(scale.block)));
+            let each = block.map_or(0, |block| k.div_ceil(block.max(1).into()) * rows);
+            Codes { format, each }
+        };
+        let [c, d] = self.results.map(|format| Codes { format, each: m * n });
+        [
+            Codes { format: a.format, each: m * k },
+            scales(a, m),
+            Codes { format: b.format, each: n * k },
+            scales(b, n),
+            c,
+            d,
+        ]
     }
 
-    /// Where the kinds end, and after them each matrix.
-    fn ends(&self) -> [u128; 5] {
-        let mut end = HEADER as u128 + u128::from(self.count).next_multiple_of(UNIT);
-        let mut ends = [end; 5];
-        for (i, elements) in self.elements().into_iter().enumerate() {
+    /// Where the text ends with what fills it up, and the kinds begin.
+    fn kinds(&self) -> usize {
+        HEADER + self.text.next_multiple_of(UNIT)
+    }
+
+    /// Where the kinds end, and after them all that stands together.
+    fn ends(&self) -> [u128; 7] {
+        let kinds = u128::from(self.count).next_multiple_of(UNIT as u128);
+        let mut end = self.kinds() as u128 + kinds;
+        let mut ends = [end; 7];
+        for (end_of, codes) in ends[1..].iter_mut().zip(self.codes()) {
             // Below 2^32 * 2^64 * 2^3, which 128 bits hold.
-            end += u128::from(self.count) * elements * u128::from(self.bytes(i) as u64);
-            ends[i + 1] = end;
+            end += u128::from(self.count) * codes.each * codes.bytes() as u128;
+            *end_of = end;
         }
         ends
-    }
-
-    /// Bytes of an element of a matrix.
-    fn bytes(&self, matrix: usize) -> usize {
-        let (_, format, ignored) = FORMATS[self.formats[matrix]];
-        (format.bits() + ignored).div_ceil(8) as usize
     }
 }
 
@@ -182,6 +285,24 @@ fn zeros(bytes: &[u8], range: core::ops::Range<usize>) -> Result<(), TilesError>
     }
 }
 
+/// What a tile holds, but for its results: codes, A by rows, B by columns and C by rows; the scales of a row
+/// or column one after another, none where an operand has none.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct TileOperands {
+    /// A number of the recorder's, such as the place of a word in [`KINDS`](super::KINDS).
+    pub kind: u8,
+    /// Elements of A.
+    pub a: Vec<u64>,
+    /// Block scales of A.
+    pub a_scales: Vec<u64>,
+    /// Elements of B.
+    pub b: Vec<u64>,
+    /// Block scales of B.
+    pub b_scales: Vec<u64>,
+    /// Addends.
+    pub c: Vec<u64>,
+}
+
 impl Tiles {
     /// The tiles of a whole file.
     ///
@@ -189,8 +310,9 @@ impl Tiles {
     /// If the bytes are not such a file; nothing is allocated on the word of a header.
     pub fn parse(bytes: Vec<u8>) -> Result<Self, TilesError> {
         let header = Header::parse(&bytes)?;
-        recording::check_length(&bytes, header.ends()[4])?;
-        zeros(&bytes, HEADER + header.count as usize..header.ends()[0] as usize)?;
+        recording::check_length(&bytes, header.ends()[6])?;
+        zeros(&bytes, HEADER + header.text..header.kinds())?;
+        zeros(&bytes, header.kinds() + header.count as usize..header.ends()[0] as usize)?;
         Ok(Self { header, bytes })
     }
 
@@ -200,9 +322,89 @@ impl Tiles {
     /// If it cannot be read, or, as [`std::io::ErrorKind::InvalidData`] around a [`TilesError`], is
     /// not such a file.
     pub fn read(reader: impl io::Read) -> io::Result<Self> {
-        let end = |bytes: &[u8]| Ok(Header::parse(bytes)?.ends()[4] + 1);
-        let bytes = recording::read::<TilesError>(reader, HEADER, &[&end])?;
+        let text = |bytes: &[u8]| Ok((HEADER + Header::text(bytes)?) as u128);
+        let end = |bytes: &[u8]| Ok(Header::parse(bytes)?.ends()[6] + 1);
+        let bytes = recording::read::<TilesError>(reader, HEADER, &[&text, &end])?;
         Self::parse(bytes).map_err(recording::invalid)
+    }
+
+    /// A file of version 2 with these operands, its results zero until they are
+    /// [filled in](Self::with_results). `shape` is M, N and K.
+    ///
+    /// ```
+    /// use exmy::vectors::tiles::{TileOperands, Tiles};
+    ///
+    /// // 1.5 * 2 with scales of 2 and 1, and 1 added.
+    /// let tile = TileOperands {
+    ///     a: vec![0x3],
+    ///     a_scales: vec![0x80],
+    ///     b: vec![0x4],
+    ///     b_scales: vec![0x7F],
+    ///     c: vec![1.0_f32.to_bits().into()],
+    ///     ..TileOperands::default()
+    /// };
+    /// let tiles = Tiles::with_operands("mxfp4".parse()?, [1, 1, 1], &[tile])?;
+    /// let filled = tiles.with_results(&"blackwell".parse()?)?;
+    /// assert_eq!(filled.tile(0)[3], [u64::from(7.0_f32.to_bits())]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If there are no tiles, a tile has other numbers of codes, or a memory does not hold them.
+    pub fn with_operands(
+        formats: Formats,
+        shape: [u32; 3],
+        tiles: &[TileOperands],
+    ) -> Result<Self, TilesError> {
+        let count = u32::try_from(tiles.len()).unwrap_or(u32::MAX);
+        let (mut bytes, header) = Self::beginning(formats, shape, count)?;
+        let size = header.ends()[6];
+        bytes.resize(header.kinds(), 0);
+        bytes.extend(tiles.iter().map(|tile| tile.kind));
+        bytes.resize(header.ends()[0] as usize, 0);
+        for (i, codes) in header.codes().into_iter().enumerate() {
+            for tile in tiles {
+                let of_tile =
+                    [&tile.a, &tile.a_scales, &tile.b, &tile.b_scales, &tile.c].get(i).copied();
+                let Some(of_tile) = of_tile else { continue };
+                if of_tile.len() as u128 != codes.each {
+                    let (what, expected, found) = (NAMES[i], codes.each, of_tile.len());
+                    return Err(TilesError::Lengths { what, expected, found });
+                }
+                let words = of_tile.iter().map(|code| (code << codes.ignored()).to_le_bytes());
+                words.for_each(|word| bytes.extend(&word[..codes.bytes()]));
+            }
+        }
+        bytes.resize(size as usize, 0);
+        Ok(Self { header, bytes })
+    }
+
+    /// Header and text of a file, with room for the rest.
+    fn beginning(
+        formats: Formats,
+        [m, n, k]: [u32; 3],
+        count: u32,
+    ) -> Result<(Vec<u8>, Header), TilesError> {
+        let text = formats.to_string();
+        let mut bytes = MAGIC.to_vec();
+        for word in [2, 0, m, n, k, text.len() as u32, 0, 0, 0, count] {
+            bytes.extend(word.to_le_bytes());
+        }
+        bytes.resize(HEADER, 0);
+        bytes.extend(text.bytes());
+        let header = Header::parse(&bytes)?;
+        let size = header.ends()[6];
+        // The numbers of a file, of which a memory holds eight bytes each, and the bytes.
+        let room = usize::try_from(9 * size).ok();
+        match room.map(|room| reserve(&mut bytes, room)) {
+            Some(Ok(())) => Ok((bytes, header)),
+            _ => Err(TilesError::Size(size)),
+        }
+    }
+
+    /// Whether a file of so many tiles can be made.
+    pub(super) fn size_of(formats: Formats, shape: [u32; 3], count: u32) -> Result<(), TilesError> {
+        Self::beginning(formats, shape, count).map(|_| ())
     }
 
     /// The number that the recorder gave the operation.
@@ -228,7 +430,12 @@ impl Tiles {
 
     /// The formats of A, B, C and D.
     pub fn formats(&self) -> [Format; 4] {
-        self.header.formats.map(|format| FORMATS[format].1)
+        PLACES.map(|place| self.header.codes()[place].format)
+    }
+
+    /// The formats of A and B with those of their block scales.
+    pub const fn inputs(&self) -> [Input; 2] {
+        self.header.inputs
     }
 
     /// A tile's kind, a number of the recorder's.
@@ -237,7 +444,7 @@ impl Tiles {
     /// If there is no such tile.
     pub fn kind(&self, tile: usize) -> u8 {
         assert!(tile < self.count(), "tile {tile} of {}", self.count());
-        self.bytes[HEADER + tile]
+        self.bytes[self.header.kinds() + tile]
     }
 
     /// The codes of a tile: A by rows, B by columns, C and D by rows.
@@ -245,30 +452,40 @@ impl Tiles {
     /// # Panics
     /// If there is no such tile.
     pub fn tile(&self, tile: usize) -> [Vec<u64>; 4] {
+        PLACES.map(|place| self.codes(tile, place))
+    }
+
+    /// The codes of a tile's block scales: of each row of A, and of each column of B.
+    ///
+    /// # Panics
+    /// If there is no such tile.
+    pub fn scales(&self, tile: usize) -> [Vec<u64>; 2] {
+        [1, 3].map(|place| self.codes(tile, place))
+    }
+
+    /// The codes of a tile that stand at a place of [`NAMES`].
+    fn codes(&self, tile: usize, place: usize) -> Vec<u64> {
         assert!(tile < self.count(), "tile {tile} of {}", self.count());
-        [0, 1, 2, 3].map(|matrix| {
-            let bytes = self.header.bytes(matrix);
-            let len = self.header.elements()[matrix] as usize * bytes;
-            let start = self.header.ends()[matrix] as usize + tile * len;
-            let (_, _, ignored) = FORMATS[self.header.formats[matrix]];
-            let word = |element: &[u8]| {
-                element.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte))
-            };
-            let elements = self.bytes[start..start + len].chunks_exact(bytes);
-            elements.map(|element| word(element) >> ignored).collect()
-        })
+        let codes = self.header.codes()[place];
+        let len = codes.each as usize * codes.bytes();
+        let start = self.header.ends()[place] as usize + tile * len;
+        let word = |element: &[u8]| {
+            element.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte))
+        };
+        let elements = self.bytes[start..start + len].chunks_exact(codes.bytes());
+        elements.map(|element| word(element) >> codes.ignored()).collect()
     }
 }
 
 impl Tiles {
     /// Writes the results of a tile, D by rows.
-    pub(super) fn set_results(&mut self, tile: usize, codes: &[u64]) {
-        let bytes = self.header.bytes(3);
-        let start = self.header.ends()[3] as usize + tile * codes.len() * bytes;
-        let (_, _, ignored) = FORMATS[self.header.formats[3]];
-        let places = self.bytes[start..start + codes.len() * bytes].chunks_exact_mut(bytes);
-        for (place, code) in places.zip(codes) {
-            place.copy_from_slice(&(code << ignored).to_le_bytes()[..bytes]);
+    pub(super) fn set_results(&mut self, tile: usize, results: &[u64]) {
+        let codes = self.header.codes()[5];
+        let bytes = codes.bytes();
+        let start = self.header.ends()[5] as usize + tile * results.len() * bytes;
+        let places = self.bytes[start..start + results.len() * bytes].chunks_exact_mut(bytes);
+        for (place, code) in places.zip(results) {
+            place.copy_from_slice(&(code << codes.ignored()).to_le_bytes()[..bytes]);
         }
     }
 
@@ -282,7 +499,7 @@ impl Tiles {
 impl fmt::Display for Tiles {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [m, n, k] = self.shape();
-        let [a, b, c, d] = self.formats().map(|format| format.to_string());
+        let ([a, b], [c, d]) = (self.header.inputs, self.header.results);
         write!(f, "{} tiles of {m} x {n} x {k}, A {a}, B {b}, C {c}, D {d}", self.count())
     }
 }

@@ -7,7 +7,7 @@ use core::fmt;
 
 use super::{KINDS, Tiles, TilesError};
 use crate::error::Error;
-use crate::gemm::unit::{Coded, Explanation, Model, Rows, Unit};
+use crate::gemm::unit::{Coded, Explanation, Model, Rows, Unit, UnitError};
 
 /// A result that differs.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -39,11 +39,15 @@ pub struct TilesVerdict {
 }
 
 /// A tile's operands for a unit, and its results by it.
-struct Computed {
-    rows: Rows,
-    columns: Rows,
-    addends: Vec<u64>,
-    results: Vec<u64>,
+pub(super) struct Computed {
+    pub(super) rows: Rows,
+    pub(super) columns: Rows,
+    pub(super) addends: Vec<u64>,
+    pub(super) results: Vec<u64>,
+}
+
+pub(super) fn impossible(error: UnitError) -> Error {
+    Error::new("a tile without whole rows").because(error)
 }
 
 impl Tiles {
@@ -52,7 +56,7 @@ impl Tiles {
     /// # Errors
     /// If addend and result differ in format, or the model does not take them.
     pub fn unit(&self, model: &Model) -> Result<Unit, Error> {
-        let [a, b, c, d] = self.formats();
+        let ([a, b], [_, _, c, d]) = (self.inputs(), self.formats());
         if c != d {
             return Err(Error::new(TilesError::Addend { c, d }.to_string()));
         }
@@ -60,12 +64,11 @@ impl Tiles {
     }
 
     /// What a unit makes of a tile.
-    fn computed(&self, unit: &Unit, tile: usize) -> Result<Computed, Error> {
+    pub(super) fn computed(&self, unit: &Unit, tile: usize) -> Result<Computed, UnitError> {
         let [_, _, k] = self.shape();
-        let [a, b, addends, _] = self.tile(tile);
-        let impossible = |error| Error::new("a tile without whole rows").because(error);
-        let rows = unit.rows(&a, &[], k).map_err(impossible)?;
-        let columns = unit.columns(&b, &[], k).map_err(impossible)?;
+        let ([a, b, addends, _], [a_scales, b_scales]) = (self.tile(tile), self.scales(tile));
+        let rows = unit.rows(&a, &a_scales, k)?;
+        let columns = unit.columns(&b, &b_scales, k)?;
         let mut results = addends.clone();
         unit.multiply(&rows, &columns, &mut results);
         Ok(Computed { rows, columns, addends, results })
@@ -92,7 +95,7 @@ impl Tiles {
     pub fn with_results(mut self, model: &Model) -> Result<Self, Error> {
         let unit = self.unit(model)?;
         for tile in 0..self.count() {
-            let results = self.computed(&unit, tile)?.results;
+            let results = self.computed(&unit, tile).map_err(impossible)?.results;
             self.set_results(tile, &results);
         }
         Ok(self)
@@ -124,7 +127,7 @@ impl Tiles {
             TilesVerdict { unit, elements: self.results(), mismatches: 0, first: None };
         for tile in 0..self.count() {
             let Computed { rows, columns, addends: c, results: sums } =
-                self.computed(&unit, tile)?;
+                self.computed(&unit, tile).map_err(impossible)?;
             let [_, _, _, d] = self.tile(tile);
             for (at, (computed, recorded)) in sums.iter().zip(&d).enumerate() {
                 if computed == recorded {

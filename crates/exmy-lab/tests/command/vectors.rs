@@ -119,3 +119,43 @@ fn misuse_is_answered() {
     let (code, line, err) = cut_off(&["vectors", "f16_mulAdd"], b"");
     assert_eq!((code, line.as_str(), err.as_str()), (0, "0000 0000 0000 0000 00\n", ""));
 }
+
+/// Tiles of a unit are what `verify-tiles` passes by it, and by no other.
+#[test]
+fn tiles_of_a_unit_are_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let own = folder.path().join("unit.toml");
+    std::fs::write(&own, "l = 32\nf = 25\na = \"mxfp8-e4m3\"\n").unwrap();
+    let own = own.to_str().unwrap();
+    for (unit, model) in [("hopper:e4m3fn", "hopper"), ("blackwell:nvfp4", "blackwell"), (own, own)]
+    {
+        let shape = ["--tiles", unit, "--shape", "4,4,64", "--count", "20"];
+        let tiles = vectors(&shape);
+        let judge = |model: &str| with_input(&["verify-tiles", "-", "--model", model], &tiles);
+        let (code, out, err) = judge(model);
+        assert_eq!((code, out.as_str()), (0, "-: 320 elements, 0 mismatches\n"), "{err}");
+        if model != own {
+            assert_eq!(judge(&format!("{model},f=12")).0, 1);
+        }
+        assert!(tiles == vectors(&shape));
+        assert!(tiles != vectors(&[&shape[..], &["--seed", "2"]].concat()));
+    }
+    for (arguments, part) in [
+        (&["--tiles", "hopper"][..], "names no operands"),
+        (&["--tiles", "hopper:nvfp4"], "it takes f16"),
+        (&["--tiles", "hopper:e4m3fn", "--shape", "4,4"], "16,8,32"),
+        (&["--tiles", "hopper:e4m3fn", "--count", "5000000000"], "4294967295"),
+        (
+            &["--tiles", "hopper:e4m3fn", "--shape", "4294967295,4294967295,9"],
+            "than a memory holds",
+        ),
+        (&["--tiles", "hopper:e4m3fn", "--round", "rtz"], "cannot be used with"),
+        (&["--tiles", "hopper:e4m3fn", "f16_add"], "cannot be used with"),
+        (&["f16_add", "--shape", "1,1,1"], "--tiles"),
+        (&["--tiles", "hopper:e4m3fn", "--count", "0"], "at least 1"),
+    ] {
+        let (code, out, err) = with_input(&[&["vectors"], arguments].concat(), b"");
+        assert!(code == 2 && out.is_empty(), "{arguments:?}: {err}");
+        assert!(err.contains(part), "{arguments:?}: no {part:?} in {err}");
+    }
+}

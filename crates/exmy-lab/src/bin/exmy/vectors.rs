@@ -6,9 +6,10 @@ use exmy::error::{Error, Result};
 use exmy::round::Profile;
 use exmy::vectors::cases::{Cases, Request, Style, TestLevel, write};
 use exmy::vectors::function::TestFunction;
-use std::io::stdout;
+use exmy::vectors::tiles::{Tiles, TilesRequest};
+use std::io::{IsTerminal, Write, stdout};
 
-/// Print test cases of arithmetic with their results and flags
+/// Print test cases of arithmetic, or tiles of a matrix unit, with their results
 ///
 /// Prints cases with the right results and flags, as `exmy verify` reads them.
 ///
@@ -27,7 +28,17 @@ use std::io::stdout;
 pub(crate) struct Arguments {
     /// What is computed: f16_add, e4m3_mulAdd_to_f32, f32_to_i32, ...; `exmy verify --help` explains the
     /// names
-    function: TestFunction,
+    #[arg(required_unless_present = "tiles")]
+    function: Option<TestFunction>,
+    /// Tiles of a matrix unit in place of cases, in the format EXMYTILE (docs/tiles.md) with the unit's
+    /// results: hopper:e4m3, blackwell:nvfp4, custom,l=8,f=24:e5m3, or a file such as unit.toml. --count is
+    /// the number of tiles (64)
+    #[arg(long, value_name = "UNIT",
+          conflicts_with_all = ["function", "Options", "level", "exhaustive", "style"])]
+    tiles: Option<String>,
+    /// Rows, columns and products of a tile [default: 8,8 and two steps of the unit]
+    #[arg(long, value_name = "M,N,K", value_parser = shape)]
+    shape: Option<[u32; 3]>,
     #[command(flatten)]
     options: Options,
     /// 1: few special significands and exponents; 2: walking ones and zeros, runs, more exponents
@@ -57,14 +68,21 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
     if arguments.count == Some(0) {
         return Err(Error::new("--count 0 asks for nothing").hint("give at least 1"));
     }
-    let evaluator = arguments.function.evaluator(&arguments.options.settings(Profile::Ieee))?;
+    if let Some(unit) = &arguments.tiles {
+        return tiles(unit, arguments);
+    }
+    if arguments.shape.is_some() {
+        return Err(Error::new("--shape is about tiles").hint("name a unit with --tiles UNIT"));
+    }
+    let Some(function) = &arguments.function else { unreachable!("a function or --tiles") };
+    let evaluator = function.evaluator(&arguments.options.settings(Profile::Ieee))?;
     let request = Request {
         level: if arguments.level == 1 { TestLevel::One } else { TestLevel::Two },
         exhaustive: arguments.exhaustive,
         seed: arguments.seed,
         count: arguments.count,
     };
-    let cases = Cases::new(&arguments.function, &request)?;
+    let cases = Cases::new(function, &request)?;
     remark_on_function(&evaluator);
     if cases.len() > MANY {
         say!(
@@ -73,5 +91,34 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
         );
     }
     quiet_pipe(write(&evaluator, &cases, arguments.style, stdout().lock()))?;
+    Ok(0)
+}
+
+/// `M,N,K`.
+fn shape(text: &str) -> Result<[u32; 3], String> {
+    let sides: Option<Vec<u32>> = text.split([',', 'x']).map(|side| side.parse().ok()).collect();
+    let sides = sides.and_then(|sides| <[u32; 3]>::try_from(sides).ok());
+    let whole = sides.filter(|sides| !sides.contains(&0));
+    whole.ok_or_else(|| "three numbers from 1 on, such as 16,8,32".into())
+}
+
+/// Writes tiles of a unit.
+fn tiles(unit: &str, arguments: &Arguments) -> Result<u8> {
+    let unit = crate::unit_file::unit(unit, None)?;
+    let count = arguments.count.unwrap_or(TilesRequest::default().count.into());
+    let Ok(count) = u32::try_from(count) else {
+        return Err(Error::new(format!("--count {count} is more than a file of tiles holds"))
+            .hint("at most 4294967295; --seed makes others"));
+    };
+    if stdout().is_terminal() {
+        return Err(Error::new("tiles are bytes, which a terminal does not show")
+            .hint("exmy vectors --tiles UNIT > FILE"));
+    }
+    let request = TilesRequest { shape: arguments.shape, count, seed: arguments.seed };
+    let drawn = Tiles::drawn(&unit, &request)?;
+    let mut out = stdout().lock();
+    if quiet_pipe(out.write_all(drawn.as_bytes()).and_then(|()| out.flush()))?.is_some() {
+        say!("{} results of {unit}: {drawn}", drawn.results());
+    }
     Ok(0)
 }
