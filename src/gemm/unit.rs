@@ -33,6 +33,7 @@
 #![forbid(unsafe_code)]
 
 mod align; // products aligned to the largest exponent, and cut
+mod description; // a unit of one's own, in lines
 mod error;
 mod exact;
 mod explain; // a dot product step by step
@@ -49,6 +50,7 @@ mod rows;
 mod steps; // fused steps, plainly
 
 pub use align::AlignedSum;
+pub use description::{Description, DescriptionError};
 pub use error::UnitError;
 pub use explain::{Coded, Event, Explanation, Name, Placed};
 pub use factor::{Factor, FactorClass};

@@ -1,8 +1,10 @@
 //! Texts of units: what parses, what prints, and what a wrong one is answered with.
 
+use exmy::View;
 use exmy::block::BlockFormat;
 use exmy::format::Format;
 use exmy::gemm::unit::{Input, Model, Preset, StepOrder, Unit};
+use exmy::gemm::{Accumulation, Operand, Spec, gemm};
 use exmy::round::Rounding;
 
 #[test]
@@ -148,4 +150,43 @@ fn parameters_can_be_set_in_code() {
     let unit = unit.with_parameters(parameters).unwrap();
     assert_eq!(unit.to_string(), "custom,l=7,f=20,floor=none:e5m2,e4m3");
     assert_eq!(unit.parameters().order, StepOrder::Fused);
+}
+
+/// A file that says what docs/units.md says of Hopper's unit of e4m3 is that unit, in a dot product and in a
+/// product of matrices: 1 + 2^-14 has 13 bits.
+#[test]
+fn a_file_is_a_unit_and_an_accumulation() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("unit.toml");
+    let said = "# ours\nl = 32 # products\nf = 13\nfloor = -133\nout = 'e8m13@rtz'\n\na = \"e4m3fn\"\n\
+                result=\"f32\"";
+    std::fs::write(&path, said).unwrap();
+    let path = path.to_str().unwrap();
+    let text = "custom,l=32,f=13,out=e8m13@rtz:e4m3";
+    assert_eq!(Unit::named(path, None).unwrap().to_string(), text);
+    assert_eq!(Unit::named(text, None).unwrap().to_string(), text);
+    let other = Unit::named(&format!("{path}:e5m2"), None).unwrap();
+    assert_eq!(other, Unit::named(path, Some("e5m2")).unwrap());
+    assert_eq!(other.a(), Format::E5M2.into());
+    let product = |name: &str| {
+        let spec = Spec::from(Accumulation::named(name).unwrap());
+        let codes = [0x38_u8, 0x04]; // 1, 2^-7
+        let codes =
+            |rows, cols| Operand::codes8(Format::E4M3FN, View::new(&codes, rows, cols)).unwrap();
+        gemm(codes(1, 2), codes(2, 1), &spec).unwrap()[0]
+    };
+    let more = 1.0 + 1.0 / 16384.0;
+    assert_eq!([product(path), product("hopper"), product("blackwell")], [1.0, 1.0, more]);
+    assert_eq!(
+        Accumulation::named(&format!("{path}+f16")).unwrap().to_string().split('+').next_back(),
+        Some("f16")
+    );
+    for (wrong, part) in [
+        (format!("{path}+f99"), "f99"),
+        ("nowhere.toml".into(), "cannot open nowhere.toml"),
+        ("hoper".into(), "did you mean hopper"),
+    ] {
+        let error = Accumulation::named(&wrong).unwrap_err().to_string();
+        assert!(error.contains(part), "{wrong}: {error}");
+    }
 }

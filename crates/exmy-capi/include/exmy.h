@@ -368,9 +368,9 @@ exmy_status exmy_pack(const char *layout, uint32_t width, size_t count, const vo
 exmy_status exmy_unpack(const char *layout, uint32_t width, size_t count, const uint8_t *bytes, void *codes);
 
 // The product of an accumulation's name: `exact`, `fma`, `fma:bf16`, `blocked256`,
-// `promote128(fma:e8m13@rtz)`, `fast`, a matrix unit as `hopper`. Settings, which may be null: output (a
-// format, `f32` if it is not set), round and overflow of the results, non-finite (what becomes of a
-// product with infinities or NaN): keep error. In `*out`; null if it fails.
+// `promote128(fma:e8m13@rtz)`, `fast`, a matrix unit as `hopper` or `unit.toml`. Settings, which may be
+// null: output (a format, `f32` if it is not set), round and overflow of the results, non-finite (what
+// becomes of a product with infinities or NaN): keep error. In `*out`; null if it fails.
 exmy_status exmy_product_new(const char *accumulation, const char *settings, struct exmy_product **out);
 
 // Frees a product.
@@ -411,7 +411,9 @@ const char *exmy_message(void);
 const char *exmy_version(void);
 
 // The unit of a text, `MODEL[,KEY=VALUE...]:A[,B][+RESULT]`: `hopper:e4m3`, `ada:e4m3,e5m2+f16`,
-// `blackwell:nvfp4`, `custom,l=8,f=24:e5m3`. In `*out`; null if it fails.
+// `blackwell:nvfp4`, `custom,l=8,f=24:e5m3`; or of a file that describes one and whose name ends in `.toml`
+// (docs/units.md), with formats behind a colon or in it: `unit.toml:e4m3`, `unit.toml`. In `*out`; null if
+// it fails.
 exmy_status exmy_unit_new(const char *name, struct exmy_unit **out);
 
 // Frees a unit.

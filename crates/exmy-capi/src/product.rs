@@ -5,7 +5,7 @@
 use std::ffi::{c_char, c_void};
 use std::mem::MaybeUninit;
 
-use exmy::gemm::{NonFinite, Spec, gemm_codes, gemm_into};
+use exmy::gemm::{Accumulation, NonFinite, Spec, gemm_codes, gemm_into};
 use exmy::quantizer::Cast;
 use exmy::{Format, ViewMut};
 
@@ -27,9 +27,9 @@ const KEYS: [(&str, &str); 4] = [
 ];
 
 /// The product of an accumulation's name: `exact`, `fma`, `fma:bf16`, `blocked256`,
-/// `promote128(fma:e8m13@rtz)`, `fast`, a matrix unit as `hopper`. Settings, which may be null: output (a
-/// format, `f32` if it is not set), round and overflow of the results, non-finite (what becomes of a
-/// product with infinities or NaN): keep error. In `*out`; null if it fails.
+/// `promote128(fma:e8m13@rtz)`, `fast`, a matrix unit as `hopper` or `unit.toml`. Settings, which may be
+/// null: output (a format, `f32` if it is not set), round and overflow of the results, non-finite (what
+/// becomes of a product with infinities or NaN): keep error. In `*out`; null if it fails.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn exmy_product_new(
     accumulation: *const c_char,
@@ -40,7 +40,7 @@ pub unsafe extern "C" fn exmy_product_new(
         // SAFETY: the contract of the crate.
         let (accumulation, settings) =
             unsafe { (text(accumulation, "accumulation")?, optional_text(settings, "settings")?) };
-        let mut spec = Spec::parse(accumulation).map_err(Failure::name)?;
+        let mut spec = Spec::from(Accumulation::named(accumulation).map_err(Failure::name)?);
         let (mut format, mut rounding, mut overflow) = (Format::F32, None, None);
         for (key, value) in pairs(settings.unwrap_or_default()) {
             match key {

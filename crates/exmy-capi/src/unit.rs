@@ -105,7 +105,9 @@ const fn sides(
 }
 
 /// The unit of a text, `MODEL[,KEY=VALUE...]:A[,B][+RESULT]`: `hopper:e4m3`, `ada:e4m3,e5m2+f16`,
-/// `blackwell:nvfp4`, `custom,l=8,f=24:e5m3`. In `*out`; null if it fails.
+/// `blackwell:nvfp4`, `custom,l=8,f=24:e5m3`; or of a file that describes one and whose name ends in `.toml`
+/// (docs/units.md), with formats behind a colon or in it: `unit.toml:e4m3`, `unit.toml`. In `*out`; null if
+/// it fails.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn exmy_unit_new(
     name: *const c_char,
@@ -114,7 +116,7 @@ pub unsafe extern "C" fn exmy_unit_new(
     make(out, || {
         // SAFETY: the contract of the crate.
         let name = unsafe { text(name, "name") }?;
-        name.parse().map(ExmyUnit).map_err(Failure::name)
+        Unit::named(name, None).map(ExmyUnit).map_err(Failure::name)
     })
 }
 

@@ -6,6 +6,8 @@ use core::str::FromStr;
 
 use super::{Accumulation, Order, Sum, TeAlpha};
 use crate::format::Format;
+#[cfg(feature = "std")]
+use crate::gemm::unit::Description;
 use crate::gemm::unit::{Model, Preset, UnitError};
 use crate::quantizer::Cast;
 use crate::text::{ParseFormatError, Short, UnknownName};
@@ -194,6 +196,30 @@ impl FromStr for Accumulation {
             return unit;
         }
         text.parse().map(Self::Sum)
+    }
+}
+
+#[cfg(feature = "std")]
+impl Accumulation {
+    /// By name, or the matrix unit that a file describes whose name ends in `.toml`: `unit.toml`,
+    /// `unit.toml+f16`. The result is the file's where none is named, else f32.
+    ///
+    /// # Errors
+    /// If there is no such accumulation, or its file cannot be used.
+    pub fn named(text: &str) -> crate::error::Result<Self> {
+        use crate::error::Error;
+        let Some((found, behind)) = Description::of(text, '+')? else {
+            return text
+                .parse()
+                .map_err(|error: ParseAccumulationError| Error::new(error.to_string()));
+        };
+        let result = match behind {
+            Some(format) => format.parse().map_err(|error: ParseFormatError| {
+                Error::new(format!("the result of {text:?}")).because(error)
+            })?,
+            None => found.formats.map_or(Format::F32, |formats| formats.result),
+        };
+        Ok(Self::Unit { model: found.model, result })
     }
 }
 

@@ -277,3 +277,27 @@ fn units_of_all_kinds() {
     }
     assert!(dots > 100, "{dots}");
 }
+
+/// A unit described in a file: that of the page's table for Hopper, of which 1 + 2^-14 keeps 1.
+#[test]
+fn a_unit_comes_from_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("unit.toml");
+    std::fs::write(&path, "l = 32\nf = 13\nout = \"e8m13@rtz\"\na = \"e4m3fn\"\n").unwrap();
+    let name = text(path.to_str().unwrap());
+    let codes = [0x38_u8, 0x04];
+    let all: *const c_void = codes.as_ptr().cast();
+    // SAFETY: texts that live long enough; arrays as long as what is asked for.
+    unsafe {
+        let unit = made(|out| exmy_unit_new(name.as_ptr(), out)).unwrap();
+        let mut sum = MaybeUninit::uninit();
+        let unit = Some(&*unit);
+        assert!(fine(exmy_unit_dot(unit, 2, all, all, null(), null(), 0, Some(&mut sum))));
+        assert_eq!(sum.assume_init(), u64::from(1.0_f32.to_bits()));
+        assert!(made(|out| exmy_product_new(name.as_ptr(), null(), out)).is_some());
+        let missing = text("nowhere.toml");
+        assert!(made(|out| exmy_unit_new(missing.as_ptr(), out)).is_none());
+        let message = CStr::from_ptr(exmy_message()).to_str().unwrap();
+        assert!(message.contains("cannot open nowhere.toml"), "{message}");
+    }
+}

@@ -258,9 +258,14 @@ fn a_file_describes_a_unit() {
     for (text, parts) in [
         ("q = 1", &["this is no unit", "no parameter", "promote"][..]),
         ("l = 0", &["l=\"0\"", "1 to 64"]),
-        ("l = 1.5", &["l is float", "whole numbers"]),
+        ("l = 1.5", &["line 1", "l is 1.5", "whole numbers"]),
+        ("f = 9 13", &["\"13\" stands behind the value of f"]),
+        ("# a\nl = 8\nl = 9", &["line 3", "a second time"]),
+        ("l = \"8,f=3\"", &["one parameter has one value"]),
+        ("a = \"e99\"", &["e99"]),
         ("like = \"hoper\"", &["did you mean hopper"]),
-        ("l = ", &["this is no TOML"]),
+        ("l = ", &["line 1", "l is nothing"]),
+        ("[unit]", &["KEY = VALUE"]),
         ("b = \"e4m3fn\"", &["b or result without a"]),
         (&"# long\n".repeat(10_000), &["64 KiB"]),
     ] {

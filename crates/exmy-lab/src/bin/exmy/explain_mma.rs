@@ -5,6 +5,7 @@ use crate::settings::quiet_pipe;
 use clap::Args;
 use exmy::error::{Error, Result};
 use exmy::format::Format;
+use exmy::gemm::unit::Unit;
 use exmy::round::{Flags, Overflow, Rules};
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -55,7 +56,7 @@ struct Codes {
 
 /// Runs the command; the result is the exit code.
 pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
-    let unit = crate::unit_file::unit(&arguments.unit, arguments.formats.as_deref())?;
+    let unit = Unit::named(&arguments.unit, arguments.formats.as_deref())?;
     let (left, right) = (unit.a(), unit.b());
     let a = codes("--a", &arguments.a, left.format)?;
     let b = codes("--b", &arguments.b, right.format)?;

@@ -25,7 +25,7 @@ pub(crate) struct Arguments {
     #[arg(value_name = "OUT")]
     out: PathBuf,
     /// The model: a name, a name with parameters such as hopper,f=14, or a file such as unit.toml
-    #[arg(long, value_name = "NAME", value_parser = crate::unit_file::model)]
+    #[arg(long, value_name = "NAME", value_parser = Model::named)]
     model: Option<Model>,
 }
 

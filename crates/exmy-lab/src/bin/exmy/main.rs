@@ -46,7 +46,6 @@ mod stop;
 mod study;
 mod sweep;
 mod train;
-mod unit_file;
 mod vectors;
 mod verify;
 mod verify_cols;

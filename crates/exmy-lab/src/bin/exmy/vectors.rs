@@ -3,6 +3,7 @@
 use crate::settings::{Options, quiet_pipe, remark_on_function};
 use clap::Args;
 use exmy::error::{Error, Result};
+use exmy::gemm::unit::Unit;
 use exmy::round::Profile;
 use exmy::vectors::cases::{Cases, Request, Style, TestLevel, write};
 use exmy::vectors::function::TestFunction;
@@ -104,7 +105,7 @@ fn shape(text: &str) -> Result<[u32; 3], String> {
 
 /// Writes tiles of a unit.
 fn tiles(unit: &str, arguments: &Arguments) -> Result<u8> {
-    let unit = crate::unit_file::unit(unit, None)?;
+    let unit = Unit::named(unit, None)?;
     let count = arguments.count.unwrap_or(TilesRequest::default().count.into());
     let Ok(count) = u32::try_from(count) else {
         return Err(Error::new(format!("--count {count} is more than a file of tiles holds"))

@@ -34,7 +34,7 @@ pub(crate) struct Arguments {
     paths: Vec<PathBuf>,
     /// The model to compare with: a name, a name with parameters such as hopper,f=14, or a file such as
     /// unit.toml
-    #[arg(long, value_name = "NAME", value_parser = crate::unit_file::model)]
+    #[arg(long, value_name = "NAME", value_parser = Model::named)]
     model: Option<Model>,
 }
 
