@@ -3,8 +3,10 @@
 //! The operands are chosen as Berkeley TestFloat chooses them: special exponents times special
 //! significands, every combination of them for every operand. Each combination comes again with
 //! some or all operands replaced by weighted random ones. Conversions also get every value of the
-//! target, every midpoint between two, and the source's neighbours of both. Where there are not
-//! more cases than these, or at most [`ALL_TAKEN`], all are taken.
+//! target, every midpoint between two, and the source's neighbours of both. Sums, products and quotients
+//! get operands that are solved for: exact results a last bit beside a midpoint, and at the thresholds of
+//! overflow and underflow. Where there are not more cases than these, or at most [`ALL_TAKEN`], all are
+//! taken.
 //!
 //! A case is a function of its number and the seed alone ([`Cases::operands`]), so a file can be
 //! made again, in parts and in any order.
@@ -19,18 +21,22 @@
 //! # Ok::<(), exmy::error::Error>(())
 //! ```
 
+mod aimed;
+mod coverage;
 mod edges;
 mod head;
 mod operands;
 mod style;
 mod write;
 
+pub use coverage::Coverage;
 pub use style::Style;
 pub use write::write;
 
 use super::function::{Operation, TestFunction};
 use crate::error::Error;
 use crate::random::{Philox, Stream};
+use aimed::Aim;
 use operands::Choice;
 
 /// The most cases that [`Request::exhaustive`] gives, 2^32: a pipe carries some ten million a
@@ -83,6 +89,8 @@ pub struct Cases {
     masks: Vec<u8>,
     /// Operands are any words, for all are too many to count.
     uniform: bool,
+    /// What operands are solved for, and how many cases of the plan, the last ones, have such.
+    aim: Option<(Aim, u128)>,
     /// Cases of the plan.
     planned: u128,
     len: u128,
@@ -115,7 +123,13 @@ impl Cases {
             TestLevel::Two => vec![0, (1 << kinds.len()) - 1],
         };
         let combinations: u128 = choices.iter().map(|choice| choice.edges() as u128).product();
+        let aimed = match request.level {
+            TestLevel::One => 1 << 13,
+            TestLevel::Two => 1 << 17,
+        };
+        let aim = Aim::new(function, request.seed).map(|aim| (aim, aimed));
         let planned = combinations * masks.len() as u128;
+        let planned = planned + aim.as_ref().map_or(0, |(_, count)| *count);
         let exhaustive = request.exhaustive || all <= planned.max(ALL_TAKEN);
         if request.exhaustive && all > MAX_EXHAUSTIVE && request.count.is_none() {
             return Err(Error::new(format!(
@@ -126,12 +140,14 @@ impl Cases {
                  and --count takes so many of all"
             )));
         }
-        let (planned, masks) = if exhaustive { (all, Vec::new()) } else { (planned, masks) };
+        let (planned, masks, aim) =
+            if exhaustive { (all, Vec::new(), None) } else { (planned, masks, aim) };
         let len = request.count.map_or(planned, u128::from);
         Ok(Self {
             request: *request,
             choices,
             masks,
+            aim,
             uniform: exhaustive && bits > 64,
             planned,
             len,
@@ -167,6 +183,12 @@ impl Cases {
         }
         let beyond = index >= self.planned;
         let mut rest = if beyond { 0 } else { index * self.stride % self.planned };
+        if let Some((aim, count)) = &self.aim
+            && !beyond
+            && let Some(at) = rest.checked_sub(self.planned - count)
+        {
+            return aim.operands(at as u64);
+        }
         let mask = match self.masks.len() as u128 {
             0 => 0,
             count => {

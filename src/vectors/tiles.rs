@@ -17,6 +17,7 @@
 //! assert!(error.to_string().contains("12 bytes"));
 //! ```
 
+mod coverage;
 mod draw;
 mod file;
 mod verdict;

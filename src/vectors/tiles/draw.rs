@@ -186,6 +186,7 @@ impl Draw<'_> {
             Some(format.max_code()),
             Some(format.min_code()),
             Some(format.min_positive_code()),
+            format.min_normal_code(),
             Some(negated(format, format.min_positive_code())),
             Some(0),
         ];

@@ -159,3 +159,31 @@ fn tiles_of_a_unit_are_written() {
         assert!(err.contains(part), "{arguments:?}: no {part:?} in {err}");
     }
 }
+
+/// What a set lacks is said of it.
+#[test]
+fn coverage_says_what_is_exercised() {
+    let table = |arguments: &[&str]| String::from_utf8(vectors(arguments)).unwrap();
+    let all = table(&["e4m3fn_mul", "--coverage"]);
+    for row in
+        ["65536  all cases\n", "  512  a is zero\n", "  512  b is NaN\n", "  rounded a tie\n"]
+    {
+        assert!(all.contains(row), "no {row:?} in\n{all}");
+    }
+    assert!(!all.contains("never"), "{all}");
+    let few = table(&["f32_mul", "--count", "4", "--coverage"]);
+    assert!(
+        few.starts_with("4  all cases\n") && few.contains("0  rounded a tie   <- never\n"),
+        "{few}"
+    );
+    let tiles = table(&["--tiles", "blackwell:nvfp4", "--count", "14", "--coverage"]);
+    for row in [
+        "896  all dot products\n",
+        "  scale of a is NaN\n",
+        "  step with a term that is cut whole\n",
+    ] {
+        assert!(tiles.contains(row), "no {row:?} in\n{tiles}");
+    }
+    let (code, _, err) = with_input(&["vectors", "f16_add", "--coverage", "--style", "c"], b"");
+    assert!(code == 2 && err.contains("cannot be used with"), "{err}");
+}

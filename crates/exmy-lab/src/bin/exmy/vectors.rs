@@ -5,7 +5,7 @@ use clap::Args;
 use exmy::error::{Error, Result};
 use exmy::gemm::unit::Unit;
 use exmy::round::Profile;
-use exmy::vectors::cases::{Cases, Request, Style, TestLevel, write};
+use exmy::vectors::cases::{Cases, Coverage, Request, Style, TestLevel, write};
 use exmy::vectors::function::TestFunction;
 use exmy::vectors::tiles::{Tiles, TilesRequest};
 use std::io::{IsTerminal, Write, stdout};
@@ -16,8 +16,9 @@ use std::io::{IsTerminal, Write, stdout};
 ///
 /// Operands are special exponents times special significands in all combinations, beside each
 /// the same with operands replaced by weighted random ones. Conversions also get every value of the target,
-/// every midpoint and their neighbours. Where all operands are fewer, all are taken. The same arguments print
-/// the same bytes everywhere.
+/// every midpoint and their neighbours. Sums, products, quotients and mulAdd also get operands whose exact
+/// result lies a last bit beside a midpoint, or around the thresholds of overflow and underflow. Where all
+/// operands are fewer, all are taken. The same arguments print the same bytes everywhere.
 ///
 /// Under a stochastic mode (srN) the N-bit random integer stands behind the operands: the top bits
 /// of the words of the Philox4x32-10 stream "golden" under --seed.
@@ -59,6 +60,10 @@ pub(crate) struct Arguments {
     /// SystemVerilog; c: an array; json: one object
     #[arg(long, value_name = "STYLE", default_value = "testfloat")]
     style: Style,
+    /// In place of the cases, how often each class of operands and results, each flag, ties and thresholds
+    /// occur among them
+    #[arg(long, conflicts_with = "style")]
+    coverage: bool,
 }
 
 /// Cases beyond which their number is shown first: minutes, and gigabytes.
@@ -91,6 +96,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
             exmy_lab::amounts::thousands(u64::try_from(cases.len()).unwrap_or(u64::MAX))
         );
     }
+    if arguments.coverage {
+        let table = Coverage::of(&evaluator, &cases)?;
+        quiet_pipe(writeln!(stdout().lock(), "{table}"))?;
+        return Ok(0);
+    }
     quiet_pipe(write(&evaluator, &cases, arguments.style, stdout().lock()))?;
     Ok(0)
 }
@@ -111,13 +121,17 @@ fn tiles(unit: &str, arguments: &Arguments) -> Result<u8> {
         return Err(Error::new(format!("--count {count} is more than a file of tiles holds"))
             .hint("at most 4294967295; --seed makes others"));
     };
-    if stdout().is_terminal() {
+    if stdout().is_terminal() && !arguments.coverage {
         return Err(Error::new("tiles are bytes, which a terminal does not show")
             .hint("exmy vectors --tiles UNIT > FILE"));
     }
     let request = TilesRequest { shape: arguments.shape, count, seed: arguments.seed };
     let drawn = Tiles::drawn(&unit, &request)?;
     let mut out = stdout().lock();
+    if arguments.coverage {
+        quiet_pipe(writeln!(out, "{}", drawn.coverage(&unit)?))?;
+        return Ok(0);
+    }
     if quiet_pipe(out.write_all(drawn.as_bytes()).and_then(|()| out.flush()))?.is_some() {
         say!("{} results of {unit}: {drawn}", drawn.results());
     }

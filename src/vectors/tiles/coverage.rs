@@ -1,0 +1,93 @@
+//! What a set of tiles exercises in a unit: operands, addends and results by class, and what happened on the
+//! way, step by step.
+
+use super::Tiles;
+use crate::error::Error;
+use crate::format::Value;
+use crate::gemm::unit::{Event, Unit};
+use crate::vectors::cases::Coverage;
+
+impl Tiles {
+    /// How often each thing happens when a unit computes these tiles: classes of numbers, terms cut, sums
+    /// that cancel, bounds reached, results that are rounded.
+    ///
+    /// ```
+    /// use exmy::gemm::unit::Unit;
+    /// use exmy::vectors::tiles::{Tiles, TilesRequest};
+    ///
+    /// let unit: Unit = "hopper:e5m2".parse()?;
+    /// let tiles = Tiles::drawn(&unit, &TilesRequest::default())?;
+    /// let coverage = tiles.coverage(&unit)?.to_string();
+    /// assert!(coverage.contains("step with a term of which bits are cut"));
+    /// // Products of e5m2 do not reach below what binary32 has.
+    /// assert!(coverage.contains("0  step aligned to the least exponent   <- never"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If the unit is for other formats.
+    pub fn coverage(&self, unit: &Unit) -> Result<Coverage, Error> {
+        if self.inputs() != [unit.a(), unit.b()] || self.formats()[2..] != [unit.result(); 2] {
+            return Err(Error::new(format!("{unit} is for other formats than {self}")));
+        }
+        let [_, n, _] = self.shape();
+        let mut found = Coverage::default();
+        let inputs = self.inputs();
+        for tile in 0..self.count() {
+            let [a, b, c, _] = self.tile(tile);
+            for (codes, input, name) in [(a, inputs[0], "a is"), (b, inputs[1], "b is")] {
+                codes.iter().for_each(|code| found.class(name, input.format, *code));
+            }
+            for ((codes, input), name) in
+                self.scales(tile).into_iter().zip(inputs).zip(["scale of a is", "scale of b is"])
+            {
+                let Some(scale) = input.scale else { continue };
+                codes.iter().for_each(|code| found.class(name, scale.format, *code));
+            }
+            let computed = self.computed(unit, tile).map_err(super::verdict::impossible)?;
+            for (at, (addend, result)) in c.iter().zip(&computed.results).enumerate() {
+                found.add("all", "dot products", true);
+                found.class("c is", unit.result(), *addend);
+                found.class("result is", unit.result(), *result);
+                let (row, column) = (computed.rows.row(at / n), computed.columns.row(at % n));
+                for event in unit.explain(&row, &column, *addend).events {
+                    count(&mut found, &event, unit.parameters().floor);
+                }
+            }
+        }
+        Ok(found)
+    }
+}
+
+fn count(found: &mut Coverage, event: &Event, floor: Option<i32>) {
+    match event {
+        Event::Align { exponent, terms, sum, .. } => {
+            let some = terms.iter().any(|term| !term.value.is_zero());
+            let cut = |all: bool| terms.iter().any(|term| term.lost && (term.kept == 0) == all);
+            found.add("step", "with a term of which bits are cut", cut(false));
+            found.add("step", "with a term that is cut whole", cut(true));
+            found.add("step", "with a sum that cancels to zero", some && sum.sum == 0);
+            if let Some(floor) = floor {
+                let own = terms.iter().filter(|term| !term.value.is_zero());
+                let own = own.map(|term| term.value.exponent).max();
+                let lifted = own.is_some_and(|own| own < floor) && *exponent == floor;
+                found.add("step", "aligned to the least exponent", lifted);
+            }
+        }
+        Event::Special { .. } => found.add("step", "decided by an infinity or a NaN", true),
+        Event::Round { exact, format, code, .. } => {
+            let value = format.decode(*code);
+            let lost = match value {
+                // Digits of the sum below the last place of the result.
+                Value::Finite { exponent, .. } => {
+                    let last = exact.exponent + exact.significand.trailing_zeros() as i32;
+                    exact.sticky || exact.significand != 0 && last < exponent
+                }
+                _ => false,
+            };
+            found.add("sum", "rounded", lost);
+            found.add("sum", "too large for the result", value.is_infinite());
+        }
+        Event::Exact { .. } | Event::Operate { .. } => {}
+    }
+}
