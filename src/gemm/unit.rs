@@ -45,6 +45,7 @@ mod name;
 mod parameters;
 mod parse;
 mod preset; // Volta to Blackwell, CDNA, AMX: what was measured
+mod register; // sums in fixed point
 mod row;
 mod rows;
 mod steps; // fused steps, plainly
@@ -56,7 +57,7 @@ pub use explain::{Coded, Event, Explanation, Name, Placed};
 pub use factor::{Factor, FactorClass};
 pub use input::{Input, Scale};
 pub use name::{Formats, Model};
-pub use parameters::{Cut, Nan, Parameters, StepOrder, Subnormals, Underflow};
+pub use parameters::{Beyond, Cut, Nan, Parameters, StepOrder, Subnormals, Underflow};
 pub use preset::Preset;
 pub use row::Row;
 pub use rows::Rows;
@@ -134,6 +135,7 @@ impl Unit {
     /// What is impossible about the parameters, if anything.
     fn conflict(&self) -> Option<&'static str> {
         let Self { a, b, result, parameters: p, .. } = self;
+        let register = p.in_register();
         let inside = p.output.precision() <= result.precision()
             && p.output.lsb() >= result.lsb()
             && p.output.emax() <= result.emax()
@@ -143,8 +145,14 @@ impl Unit {
         if !bounds || p.fraction > 40 || p.late_fraction > 40 || p.promote == Some(0) {
             return Some("steps have 1 to 64 products, sums up to 40 fraction bits");
         }
-        if !inside || !Rounding::DETERMINISTIC.contains(&p.rounding) {
-            return Some("out= must be a signed format with infinities inside that of the result");
+        if !(inside || register) || !Rounding::DETERMINISTIC.contains(&p.rounding) {
+            return Some(
+                "out= must be a signed format with infinities inside that of the result, or a fixed-point \
+                 one such as int32",
+            );
+        }
+        if register {
+            return self.register_conflict();
         }
         let scales = [a.scale, b.scale];
         let powers = scales.iter().flatten().all(|scale| scale.is_power_of_two());
@@ -292,6 +300,9 @@ impl Unit {
     fn walk(&self, a: &Row<'_>, b: &Row<'_>, addend: u64, log: &mut Log) -> u64 {
         assert!(a.input == self.a && b.input == self.b, "operands of another unit");
         assert_eq!(a.codes.len(), b.codes.len(), "a dot product of operands of different lengths");
+        if self.parameters.in_register() {
+            return self.register(a, b, addend, log);
+        }
         let k = a.codes.len();
         let chain = |range: core::ops::Range<usize>, addend: u64, log: &mut Log| {
             let products = self.parameters.products as usize;

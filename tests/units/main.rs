@@ -9,6 +9,7 @@ mod oracle;
 mod orders;
 mod page;
 mod recorded;
+mod register;
 mod specials;
 mod tiles;
 

@@ -76,6 +76,19 @@ pub enum Event {
         /// Their sum.
         sum: AlignedSum,
     },
+    /// Terms were cut at the last place of a register of fixed point and added to what it held.
+    Register {
+        /// What it held before, in units of its last place.
+        before: i64,
+        /// The terms.
+        terms: Vec<Placed>,
+        /// The sum.
+        sum: i64,
+        /// What it holds of that.
+        kept: i64,
+        /// The power of two of its last place.
+        unit: i32,
+    },
     /// Terms were added without loss.
     Exact {
         /// The terms.
@@ -217,6 +230,20 @@ impl Event {
                     exponent: sum.unit,
                 };
                 writeln!(f, "  sum {} x 2^{} = {total}", sum.sum, sum.unit)
+            }
+            Self::Register { before, terms, sum, kept, unit } => {
+                writeln!(f, "register {before} x 2^{unit}")?;
+                for Placed { name, value, kept, lost } in
+                    terms.iter().filter(|x| !x.value.is_zero())
+                {
+                    let number = text(format_args!("{}", Exactly(*value)));
+                    let note = if *lost { "  bits cut" } else { "" };
+                    writeln!(f, "  {name:<9}  {number:<26}  {kept:>14}{note}")?;
+                }
+                if kept == sum {
+                    return writeln!(f, "  sum {sum} x 2^{unit}");
+                }
+                writeln!(f, "  sum {sum} x 2^{unit}, beyond the register's ends: {kept}")
             }
             Self::Exact { terms } => {
                 writeln!(f, "add exactly")?;

@@ -49,6 +49,7 @@ impl UnitLanes {
         let simple = (parameters.order == StepOrder::Fused || quarters)
             && parameters.cut == Cut::Truncate
             && !parameters.normalize
+            && !parameters.in_register()
             && parameters.zeros.is_none()
             && parameters.subnormals == Subnormals::Kept
             && parameters.promote.is_none_or(|every| !quarters && every % parameters.products == 0);

@@ -12,7 +12,7 @@ use super::Unit;
 use super::error::UnitError;
 use super::input::Input;
 use super::parameters::Cut;
-use super::parameters::{Nan, Parameters, StepOrder, Subnormals, Underflow};
+use super::parameters::{Beyond, Nan, Parameters, StepOrder, Subnormals, Underflow};
 use super::preset::{FACTS, Preset};
 use crate::format::Format;
 use crate::round::Rounding;
@@ -40,10 +40,12 @@ const PRODUCTS: [(&str, bool); 2] = [("raw", false), ("normal", true)];
 const UNDERFLOWS: [(&str, Underflow); 2] =
     [("positive", Underflow::Positive), ("signed", Underflow::Signed)];
 
+const BEYOND: [(&str, Beyond); 2] = [("saturate", Beyond::Saturate), ("wrap", Beyond::Wrap)];
+
 const NANS: [(&str, Nan); 3] = [("ones", Nan::Ones), ("quiet", Nan::Quiet), ("x86", Nan::X86)];
 
 /// Keys, what each may be, in the order they print in.
-const KEYS: [(&str, &str); 17] = [
+const KEYS: [(&str, &str); 18] = [
     ("order", "fused, quarters, late, halves, groups, tree, fma or even-odd"),
     ("l", "1 to 64"),
     ("f", "0 to 40"),
@@ -61,6 +63,7 @@ const KEYS: [(&str, &str); 17] = [
         "FORMAT@MODE such as e8m13@rtz, the mode rne, rna, rnz, rtz, rup, rdn, raz or odd (not srN: \
          a unit draws no random bits)",
     ),
+    ("overflow", "saturate or wrap"),
     ("underflow", "positive or signed"),
     ("flush", "none, cdna2 or amx"),
     ("nan", "ones, quiet or x86"),
@@ -275,6 +278,7 @@ impl Parameters {
             "limit" => optional(self.limit),
             "group" => number(self.group),
             "out" => Short::new(&alloc::format!("{}@{}", self.output, self.rounding)),
+            "overflow" => name_of(&BEYOND, &self.beyond),
             "underflow" => name_of(&UNDERFLOWS, &self.underflow),
             "flush" => name_of(&SUBNORMALS, &self.subnormals),
             "nan" => name_of(&NANS, &self.nan),
@@ -307,7 +311,7 @@ impl Parameters {
                 key,
                 names,
                 "order, l, f, product, align, floor, zeros, f2, align2, reach, limit, group, out, \
-                 underflow, flush, nan, promote, each as KEY=VALUE",
+                 overflow, underflow, flush, nan, promote, each as KEY=VALUE",
             )));
         };
         self.assign(key, value).ok_or(UnitError::Value { key, given: Short::new(value), possible })
@@ -333,6 +337,7 @@ impl Parameters {
                 let fixed = Rounding::DETERMINISTIC.contains(&rounding);
                 (self.output, self.rounding) = (format.parse().ok()?, fixed.then_some(rounding)?);
             }
+            "overflow" => self.beyond = named(&BEYOND, value)?,
             "underflow" => self.underflow = named(&UNDERFLOWS, value)?,
             "flush" => self.subnormals = named(&SUBNORMALS, value)?,
             "nan" => self.nan = named(&NANS, value)?,

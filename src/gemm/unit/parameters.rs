@@ -82,6 +82,15 @@ pub enum Underflow {
     Signed,
 }
 
+/// What becomes of a sum beyond the ends of a register of fixed point.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Beyond {
+    /// It is the end. Text: `saturate`.
+    Saturate,
+    /// Its low bits are kept. Text: `wrap`.
+    Wrap,
+}
+
 /// What becomes of NaN.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Nan {
@@ -169,10 +178,15 @@ pub struct Parameters {
     /// [`StepOrder::Groups`]: products of a group. Text: `group=`.
     pub group: u32,
     /// The format that a step's result has, which may have fewer bits than the one that holds it.
-    /// Text: `out=FORMAT@ROUNDING`.
+    /// A two's complement format is a register of fixed point that holds the sum from step to step: every
+    /// term is cut at its last place, and the register is rounded to the result after the last step. Text:
+    /// `out=FORMAT@ROUNDING`.
     pub output: Format,
     /// How the sum is rounded to it.
     pub rounding: Rounding,
+    /// What becomes of a sum beyond the ends of such a register, after each step. Text:
+    /// `overflow=saturate` or `overflow=wrap`.
+    pub beyond: Beyond,
     /// The sign of a sum that is rounded to zero, in the aligned orders. Text: `underflow=positive` or
     /// `underflow=signed`.
     pub underflow: Underflow,
@@ -204,6 +218,7 @@ impl Parameters {
             group: 16,
             output,
             rounding: Rounding::TowardZero,
+            beyond: Beyond::Saturate,
             underflow: Underflow::Positive,
             subnormals: Subnormals::Kept,
             nan: Nan::Ones,

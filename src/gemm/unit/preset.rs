@@ -9,7 +9,7 @@
 
 use super::input::Input;
 use super::parameters::{Nan, Parameters, StepOrder, Subnormals};
-use crate::format::Format;
+use crate::format::{Format, Sign};
 use crate::round::Rounding;
 
 /// A matrix unit by name.
@@ -109,7 +109,7 @@ pub(super) const FACTS: [Facts; 16] = [
         "custom",
         "any formats of up to 12 significant bits whose values are binary32 numbers, with block \
          scales that are binary32 numbers or without, into any signed format with infinities whose \
-         values are binary32 numbers",
+         values are binary32 numbers, or a fixed-point one such as int32",
     ),
 ];
 
@@ -191,9 +191,10 @@ impl Preset {
                     let scaled = scale.is_none_or(|scale| scale.format.is_exact_in_f32());
                     format.precision() <= 12 && format.is_exact_in_f32() && scaled
                 };
+                let fixed = matches!(result.sign(), Sign::TwosComplement);
                 let wide = result.is_signed() && result.has_infinity() && result.is_exact_in_f32();
                 let step = Parameters { floor: Some(-133), ..Parameters::fused(16, 25, result) };
-                (narrow(a) && narrow(b) && wide).then_some(step)
+                (narrow(a) && narrow(b) && (wide || fixed)).then_some(step)
             }
         }
     }

@@ -74,7 +74,7 @@ impl Parameters {
     }
 
     /// The product of two elements, with power-of-two scales, as it enters alignment.
-    fn product(&self, a: &Row<'_>, b: &Row<'_>, k: usize) -> Factor {
+    pub(super) fn product(&self, a: &Row<'_>, b: &Row<'_>, k: usize) -> Factor {
         let mut product = a.factors[k].times(b.factors[k]);
         for scale in [a.scale(k), b.scale(k)].into_iter().flatten() {
             product = product.shifted_by(scale);

@@ -74,6 +74,10 @@ fn count(found: &mut Coverage, event: &Event, floor: Option<i32>) {
                 found.add("step", "aligned to the least exponent", lifted);
             }
         }
+        Event::Register { terms, sum, kept, .. } => {
+            found.add("step", "with a term of which bits are cut", terms.iter().any(|x| x.lost));
+            found.add("step", "with a sum beyond the register", sum != kept);
+        }
         Event::Special { .. } => found.add("step", "decided by an infinity or a NaN", true),
         Event::Round { exact, format, code, .. } => {
             let value = format.decode(*code);

@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use super::verdict::impossible;
 use super::{TileOperands, Tiles, TilesError};
 use crate::error::Error;
-use crate::format::{Format, Value};
+use crate::format::{Format, Sign, Value};
 use crate::gemm::unit::{Cut, Input, Unit};
 use crate::random::{Philox, Stream};
 use crate::round::{Exact, Overflow, Rounding};
@@ -197,7 +197,8 @@ impl Draw<'_> {
     /// Bits that alignment keeps of a term below the largest one.
     fn kept(&self) -> i32 {
         let p = self.unit.parameters();
-        let aligned = p.order.is_aligned() && p.cut != Cut::Exact;
+        let register = matches!(p.output.sign(), Sign::TwosComplement);
+        let aligned = p.order.is_aligned() && p.cut != Cut::Exact && !register;
         if aligned { p.fraction as i32 } else { p.output.precision() as i32 }
     }
 

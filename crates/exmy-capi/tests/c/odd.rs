@@ -218,7 +218,8 @@ fn units_of_all_kinds() {
     let units = "hopper:e4m3 hopper:tf32 hopper-mma:e4m3,e5m2 volta:f16+f16 blackwell:nvfp4 cdna3:bf16 \
                  cdna2:f32 blackwell:mxfp8-e4m3,mxfp4 amx:bf16 fast:e4m3 fast:mxfp4 cdna1:f16 ampere:f64 \
                  custom,l=5,f=9:e5m3 custom,align=exact:e4m3 custom,order=groups,l=64,f=35:nvfp4 \
-                 hopper,promote=3:e4m3 custom,order=tree,l=4:f16+f32";
+                 hopper,promote=3:e4m3 custom,order=tree,l=4:f16+f32 \
+                 custom,l=3,overflow=wrap:int8b-6+int20b-18";
     let mut dots = 0;
     for name in units.split_whitespace() {
         let name = text(name);
