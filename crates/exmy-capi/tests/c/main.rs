@@ -269,6 +269,27 @@ mod long {
         }
     }
 
+    /// The same designs in cocotb, with the library loaded by Python: each planted bug fails its test.
+    #[test]
+    #[ignore = "long: .ci/run runs it"]
+    fn cocotb_passes_and_finds_planted_bugs() {
+        let python = std::env::var("EXMY_COCOTB_PYTHON").unwrap_or_else(|_| "python3".into());
+        let imports = Command::new(&python).args(["-c", "import cocotb.runner"]).output();
+        if !is_there(&verilator()) || !imports.is_ok_and(|output| output.status.success()) {
+            return skipped(
+                "no verilator or cocotb (EXMY_COCOTB_PYTHON names a Python that has it)",
+            );
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = Command::new(python);
+        command.arg(here("sv/cocotb/test_designs.py")).current_dir(here("sv/cocotb"));
+        command.env("EXMY_LIBRARY", built().join("libexmy_capi.so"));
+        command.env("EXMY_BUILD", folder.path()).env("EXMY_CASES", "3000");
+        command.env("PYTHONDONTWRITEBYTECODE", "1");
+        let out = succeed(&mut command);
+        assert!(out.lines().any(|line| line == "PASSED"), "{out}");
+    }
+
     /// What `exmy vectors --style sv` prints is a package, whose cases a bench reads.
     #[test]
     #[ignore = "long: .ci/run runs it"]

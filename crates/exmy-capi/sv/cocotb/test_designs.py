@@ -1,0 +1,151 @@
+"""The designs of designs.sv held to exmy by cocotb; 1.8.1 is the last that takes Debian's Verilator, 5.006.
+
+    python test_designs.py        # each design against exmy, then each with its planted bug, which is found
+
+EXMY_LIBRARY names the shared library, target/release/libexmy_capi.so where it is not set.
+"""
+
+import ctypes
+import os
+import random
+import sys
+from pathlib import Path
+
+import cocotb
+from cocotb.triggers import Timer
+
+HERE = Path(__file__).resolve().parent
+LIBRARY = os.environ.get("EXMY_LIBRARY", str(HERE.parents[3] / "target/release/libexmy_capi.so"))
+CASES = int(os.environ.get("EXMY_CASES", "20000"))
+# Codes where bugs live: zeros, subnormal numbers, ones, largest numbers, NaN.
+INTERESTING = [sign | code for sign in (0, 0x80) for code in (0, 1, 3, 7, 8, 0x38, 0x39, 0x7D, 0x7E, 0x7F)]
+
+
+class Exmy:
+    """What a bench asks exmy for: one operation, or the dot products of one unit."""
+
+    def __init__(self):
+        self.lib = ctypes.CDLL(LIBRARY)
+        self.lib.exmy_message.restype = ctypes.c_char_p
+        self.lib.exmy_evaluate.argtypes = [ctypes.c_void_p] + [ctypes.c_uint64] * 3 + [ctypes.c_uint32] + [
+            ctypes.c_void_p] * 2
+        self.lib.exmy_unit_dot.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_void_p] * 4 + [
+            ctypes.c_uint64, ctypes.c_void_p]
+
+    def check(self, status):
+        if status != 0:
+            raise ValueError(self.lib.exmy_message().decode())
+
+    def function(self, name, settings=""):
+        """A call of operands and a random word that returns result and flags."""
+        handle = ctypes.c_void_p()
+        self.check(self.lib.exmy_function_new(name.encode(), settings.encode(), ctypes.byref(handle)))
+        result, flags = ctypes.c_uint64(), ctypes.c_uint8()
+
+        def evaluate(a, b=0, c=0, word=0):
+            out = ctypes.byref(result), ctypes.byref(flags)
+            self.check(self.lib.exmy_evaluate(handle, a, b, c, word, *out))
+            return result.value, flags.value
+
+        return evaluate
+
+    def dot(self, name):
+        """A call of bytes of elements, of one scale each, and an addend."""
+        handle = ctypes.c_void_p()
+        self.check(self.lib.exmy_unit_new(name.encode(), ctypes.byref(handle)))
+        result = ctypes.c_uint64()
+
+        def dot(a, b, a_scale, b_scale, c):
+            scales = [bytes([scale]) for scale in (a_scale, b_scale)]
+            out = ctypes.byref(result)
+            self.check(self.lib.exmy_unit_dot(handle, len(a), bytes(a), bytes(b), *scales, c, out))
+            return result.value
+
+        return dot
+
+
+def e4m3(draw):
+    """A code of E4M3."""
+    return draw.choice(INTERESTING) if draw.random() < 0.25 else draw.randrange(256)
+
+
+async def settle(dut):
+    dut.bug.value = int(os.environ.get("EXMY_BUG", "0"))
+    await Timer(1, "ns")
+
+
+@cocotb.test()
+async def multiply_add(dut):
+    wanted, draw = Exmy().function("e4m3_mulAdd", "overflow=sat-finite"), random.Random(1)
+    for _ in range(CASES):
+        a, b, c = (e4m3(draw) for _ in range(3))
+        dut.a.value, dut.b.value, dut.c.value = a, b, c
+        await settle(dut)
+        result, flags = wanted(a, b, c)
+        # The design's NaN has no sign, exmy's that of its operand.
+        result = 0x7F if result & 0x7F == 0x7F else result
+        found = int(dut.d.value)
+        assert found == result, f"{a:02x} * {b:02x} + {c:02x} is {result:02x}, the design has {found:02x}"
+        assert int(dut.inexact.value) == flags & 1, f"{a:02x} * {b:02x} + {c:02x}: inexact is {flags & 1}"
+
+
+@cocotb.test()
+async def dot_product(dut):
+    wanted, draw = Exmy().dot("custom,l=32,f=25:mxfp8-e4m3"), random.Random(2)
+    for _ in range(CASES // 10):
+        # NaN among 64 codes in one case of eight, and addends about as large as the products.
+        codes = range(0x7F) if draw.random() < 0.875 else range(0x80)
+        a, b = ([draw.choice(codes) | draw.choice((0, 0x80)) for _ in range(32)] for _ in range(2))
+        scales = [draw.randrange(117, 137) for _ in range(2)]
+        c = draw.randrange(2) << 31 | draw.randrange(117, 147) << 23 | draw.randrange(1 << 23)
+        dut.a.value, dut.b.value = int.from_bytes(bytes(a), "little"), int.from_bytes(bytes(b), "little")
+        dut.a_scale.value, dut.b_scale.value, dut.c.value = *scales, c
+        await settle(dut)
+        result, found = wanted(a, b, *scales, c), int(dut.d.value)
+        operands = f"{bytes(a).hex()} {bytes(b).hex()} {scales} + {c:08x}"
+        assert found == result, f"{operands} is {result:08x}, the design has {found:08x}"
+
+
+@cocotb.test()
+async def stochastic_converter(dut):
+    wanted, draw = Exmy().function("f32_to_e4m3", "round=sr8,overflow=sat-finite"), random.Random(3)
+    for _ in range(CASES):
+        x = draw.randrange(2) << 31 | draw.randrange(110, 140) << 23 | draw.randrange(1 << 23)
+        word = draw.randrange(256)
+        dut.x.value, dut.random.value = x, word
+        await settle(dut)
+        result, found = wanted(x, word=word << 24)[0], int(dut.y.value)  # the word's top bits are used
+        assert found == result, f"{x:08x} with {word:02x} is {result:02x}, the design has {found:02x}"
+
+
+def main():
+    from cocotb.runner import get_results, get_runner
+
+    wrong = []
+    tests = {
+        "e4m3_mul_add": "multiply_add",
+        "mxfp8_dot": "dot_product",
+        "f32_to_e4m3_stochastic": "stochastic_converter",
+    }
+    for design, test in tests.items():
+        runner = get_runner(os.environ.get("SIM", "verilator"))
+        folder = Path(os.environ.get("EXMY_BUILD", "sim_build")).resolve() / design
+        runner.build(
+            verilog_sources=[HERE.parent / "designs.sv"], hdl_toplevel=design, build_dir=folder,
+            build_args=["-Wno-fatal"],
+        )
+        for bug in (0, 1):
+            results = runner.test(
+                hdl_toplevel=design, test_module="test_designs", testcase=test,
+                build_dir=folder, test_dir=folder, results_xml=str(folder / f"bug{bug}.xml"),
+                extra_env={"EXMY_BUG": str(bug), "EXMY_LIBRARY": LIBRARY},
+            )
+            ran, failed = get_results(results)
+            if (ran, failed) != (1, bug):
+                wrong.append(f"{design}, bug {bug}: {failed} of {ran} tests failed")
+    print("\n".join(wrong) or "PASSED")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
