@@ -392,7 +392,7 @@ pub(crate) fn run(arguments: &Arguments, stop: &Stop) -> Result<u8> {
 /// Times a step of each kind of run; on a terminal a bar shows how many are done.
 fn time(estimate: &mut Estimate<'_>, runs: &[RunConfig], quiet: bool) -> Result<()> {
     let kinds = estimate.untried(runs) as u64;
-    if !quiet && !std::io::stderr().is_terminal() {
+    if !quiet && kinds > 0 && !std::io::stderr().is_terminal() {
         say!("timing a step of each of {} of runs", counted(kinds, "kind"));
     }
     let bar = bar(
