@@ -35,8 +35,8 @@
 //! 16 significant bits between `2^-160` and `2^160` has been tried with every function of one
 //! operand and every target: none is undecided. So a function never fails for operands of a format
 //! of up to 16 bits whose values lie there. With the usual bias, formats of up to 8 exponent bits
-//! are such. Pairs have been tried up to 12 significant bits. The repository's
-//! `docs/hardest-cases.md` has the runs and the hardest operands.
+//! are such. Pairs of the angles have been tried up to 12 significant bits, those of powers in part.
+//! The repository's `docs/hardest-cases.md` has the runs and the hardest operands.
 
 mod ball;
 mod circular;
@@ -52,6 +52,7 @@ mod logarithm;
 mod methods;
 mod near;
 mod number;
+mod power;
 mod series;
 mod special;
 
@@ -105,7 +106,8 @@ impl Context {
         })
     }
 
-    /// A function of two operands: [`Function::Atan2`] and [`Function::Atan2Pi`] of `y` and `x`.
+    /// A function of two operands: [`Function::Atan2`] and [`Function::Atan2Pi`] of `y` and `x`, and
+    /// [`Function::Pow`], whose base is the first one.
     ///
     /// ```
     /// use exmy::format::Format;
@@ -129,6 +131,9 @@ impl Context {
         y: Operand,
         x: Operand,
     ) -> Result<Rounded, Unsupported> {
+        if function == Function::Pow {
+            return self.pow(y, x);
+        }
         if function.operands() != 2 {
             return Err(Unsupported::Operands { function, given: 2 });
         }
@@ -239,5 +244,6 @@ fn enclose<const N: usize>(function: Function, a: Number, b: Number) -> Ball<N> 
         F::AtanPi => inverse::half_turns(inverse::atan(a)),
         F::Atan2 => inverse::angle(x, b.into()),
         F::Atan2Pi => inverse::half_turns(inverse::angle(x, b.into())),
+        F::Pow => power::enclose(a, b),
     }
 }

@@ -126,6 +126,23 @@ impl<F: FloatFormat<Elementary = Yes>> Minifloat<F> {
         self.elementary2(Function::Atan2Pi, x)
     }
 
+    /// This number to the power `y`, rounded once: 1 where `y` is zero or this is 1, NaN of negative numbers
+    /// where `y` is no integer.
+    ///
+    /// ```
+    /// use exmy::minifloat::F16;
+    ///
+    /// let [two, half, ten] = [2.0, 0.5, 10.0].map(F16::from_f32);
+    /// assert_eq!([two.pow(ten).to_f32(), two.pow(half).to_f32()], [1024.0, 1.4140625]);
+    /// ```
+    ///
+    /// # Panics
+    /// If 512 bits do not decide how to round; of no pair of numbers this is known.
+    #[must_use]
+    pub fn pow(self, y: Self) -> Self {
+        self.elementary2(Function::Pow, y)
+    }
+
     /// The function by integers.
     #[inline(never)]
     fn elementary(self, function: Function) -> Self {

@@ -7,10 +7,10 @@ use core::str::FromStr;
 use super::UnknownName;
 use crate::math::elementary::Function;
 
-const NAMES: [&str; 27] = [
+const NAMES: [&str; 28] = [
     "exp", "exp2", "expm1", "log", "log2", "log1p", "softplus", "sin", "cos", "tan", "asin",
     "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sin_pi", "cos_pi",
-    "tan_pi", "asin_pi", "acos_pi", "atan_pi", "atan2", "atan2_pi",
+    "tan_pi", "asin_pi", "acos_pi", "atan_pi", "atan2", "atan2_pi", "pow",
 ];
 
 impl fmt::Display for Function {
@@ -28,7 +28,7 @@ impl FromStr for Function {
         let place = NAMES.iter().position(|name| name.eq_ignore_ascii_case(text));
         place.map(|place| Self::ALL[place]).ok_or_else(|| {
             let forms = "exp, exp2, expm1, log, log2, log1p, softplus, sin, cos, tan, asin, acos, \
-                         atan, atan2 and these six with _pi, sinh, cosh, tanh, asinh, acosh, atanh";
+                         atan, atan2 and these six with _pi, sinh, cosh, tanh, asinh, acosh, atanh, pow";
             UnknownName::new("elementary function", text, NAMES, forms)
         })
     }

@@ -163,10 +163,10 @@ const SYNONYMS: [(&str, &str); 5] = [
 ];
 
 /// The names of [`Elementary::ALL`].
-const ELEMENTARY: [&str; 27] = [
+const ELEMENTARY: [&str; 28] = [
     "exp", "exp2", "expm1", "log", "log2", "log1p", "softplus", "sin", "cos", "tan", "asin",
     "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sin_pi", "cos_pi",
-    "tan_pi", "asin_pi", "acos_pi", "atan_pi", "atan2", "atan2_pi",
+    "tan_pi", "asin_pi", "acos_pi", "atan_pi", "atan2", "atan2_pi", "pow",
 ];
 
 /// Whether two names are equal but for case and underscores.

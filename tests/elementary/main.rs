@@ -10,6 +10,7 @@ mod pairs;
 #[allow(dead_code, unreachable_pub)]
 #[path = "../arithmetic/oracle.rs"]
 mod places;
+mod power;
 mod screen;
 mod sixteen;
 mod small;

@@ -78,7 +78,7 @@ fn value(function: Function, x: &Real) -> Real {
             (one / two - x.asin() / pi()).with_precision(BITS).value()
         }
         F::AtanPi => x.atan() / pi(),
-        F::Atan2 | F::Atan2Pi => unreachable!("two operands"),
+        F::Atan2 | F::Atan2Pi | F::Pow => unreachable!("two operands"),
     }
 }
 
@@ -114,6 +114,16 @@ pub(crate) fn unary(function: Function, negative: bool, x: Num) -> (bool, Num) {
 pub(crate) fn binary(function: Function, y: (bool, Num), x: (bool, Num)) -> (bool, Num) {
     let angle = real(y.0, y.1).atan2(&real(x.0, x.1));
     first_bits(&if function == Function::Atan2 { angle } else { angle / pi() })
+}
+
+/// The same of a power of a positive number, which is no number of 80 bits.
+pub(crate) fn power(x: Num, y: (bool, Num)) -> (bool, Num) {
+    let exponent = real(y.0, y.1) * real(false, x).ln();
+    let rough = exponent.to_f64().value();
+    if rough.abs() > 1e6 {
+        return (false, Num::new(1, if rough > 0.0 { 1 << 24 } else { -(1 << 24) }));
+    }
+    first_bits(&exponent.exp())
 }
 
 fn first_bits(value: &Real) -> (bool, Num) {

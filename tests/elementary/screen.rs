@@ -49,7 +49,7 @@ pub(crate) fn unary(function: Function, x: f64) -> f64 {
         F::AsinPi => libm::asin(x) / PI,
         F::AcosPi => libm::acos(x) / PI,
         F::AtanPi => libm::atan(x) / PI,
-        F::Atan2 | F::Atan2Pi => unreachable!("two operands"),
+        F::Atan2 | F::Atan2Pi | F::Pow => unreachable!("two operands"),
     }
 }
 

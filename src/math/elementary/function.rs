@@ -6,7 +6,7 @@ use super::circular;
 use crate::format::Format;
 
 /// A correctly rounded elementary function: those of IEEE P3109's Basic and Full inventory
-/// (Interim Report 4.0, Annex G) that are not algebraic. Their names are P3109's in snake case.
+/// (Interim Report 4.0, Annex G) that are not algebraic, and powers. Their names are P3109's in snake case.
 ///
 /// ```
 /// use exmy::math::elementary::Function;
@@ -72,11 +72,13 @@ pub enum Function {
     Atan2,
     /// The angle of the point `(x, y)` in half turns; operands `y`, `x`.
     Atan2Pi,
+    /// `x^y`; operands `x`, `y`. P3109 has none: it is IEEE 754's.
+    Pow,
 }
 
 impl Function {
     /// All functions.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 28] = [
         Self::Exp,
         Self::Exp2,
         Self::Expm1,
@@ -104,6 +106,7 @@ impl Function {
         Self::AtanPi,
         Self::Atan2,
         Self::Atan2Pi,
+        Self::Pow,
     ];
 
     /// The number of operands, 1 or 2.
@@ -115,7 +118,7 @@ impl Function {
     /// ```
     pub const fn operands(self) -> u32 {
         match self {
-            Self::Atan2 | Self::Atan2Pi => 2,
+            Self::Atan2 | Self::Atan2Pi | Self::Pow => 2,
             _ => 1,
         }
     }

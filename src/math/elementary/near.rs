@@ -14,7 +14,7 @@ use super::number::Number;
 use crate::round::Exact;
 
 /// `c` and a sticky part: away from zero if `outward`, else toward it.
-fn beside(c: Number, outward: bool, bits: u32) -> Exact {
+pub(super) fn beside(c: Number, outward: bool, bits: u32) -> Exact {
     let places = bits - c.width();
     let unit = u128::from(c.significand) << places;
     Exact {
@@ -26,7 +26,7 @@ fn beside(c: Number, outward: bool, bits: u32) -> Exact {
 }
 
 /// A positive result above or below the numbers of every format.
-fn extreme(large: bool) -> Exact {
+pub(super) fn extreme(large: bool) -> Exact {
     let exponent = HUGE as i32;
     let exponent = if large { exponent } else { -exponent };
     Exact { negative: false, significand: 1, exponent, sticky: true }

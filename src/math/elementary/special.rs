@@ -42,18 +42,18 @@ pub(super) enum Case {
 }
 
 impl Case {
-    const ONE: Self = Self::integer(false, 1);
+    pub(super) const ONE: Self = Self::integer(false, 1);
     const POLE: Self = Self::Infinite { negative: true, pole: true };
 
     const fn integer(negative: bool, significand: u128) -> Self {
         Self::Exact(Exact { negative, significand, exponent: 0, sticky: false })
     }
 
-    const fn zero(negative: bool) -> Self {
+    pub(super) const fn zero(negative: bool) -> Self {
         Self::integer(negative, 0)
     }
 
-    const fn infinity(negative: bool) -> Self {
+    pub(super) const fn infinity(negative: bool) -> Self {
         Self::Infinite { negative, pole: false }
     }
 
@@ -89,7 +89,7 @@ fn at_infinity(function: Function, negative: bool) -> Case {
         F::Atan | F::AtanPi => Case::angle(negative, 2),
         F::Sin | F::Cos | F::Tan | F::SinPi | F::CosPi | F::TanPi => Case::Nan,
         F::Asin | F::Acos | F::AsinPi | F::AcosPi | F::Atanh => Case::Nan,
-        F::Atan2 | F::Atan2Pi => Case::Nan,
+        F::Atan2 | F::Atan2Pi | F::Pow => Case::Nan,
     }
 }
 

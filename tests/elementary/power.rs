@@ -1,0 +1,187 @@
+//! Powers: the table of IEEE 754-2019, 9.2.1, all pairs of two formats of 8 bits, and pairs of 16 bits.
+
+use dashu_int::UBig;
+use exmy::format::Format;
+use exmy::math::{Context, Operand};
+use exmy::random::{Philox, Stream};
+use exmy::round::{Flags, Overflow, Rounding, Rules};
+
+use crate::common::{Meaning, Model, Num};
+use crate::screen::{Screen, to_f64};
+use crate::{number, oracle};
+
+const INF: f32 = f32::INFINITY;
+const NAN: f32 = f32::NAN;
+const NONE: Flags = Flags::NONE;
+const POLE: Flags = Flags::DIVIDE_BY_ZERO;
+
+#[test]
+fn special_cases_are_those_of_the_standard() {
+    let ctx = Context::new(Format::F32, Rules::DEFAULT);
+    for (x, y, result, flags) in [
+        (NAN, 0.0, 1.0, NONE),
+        (NAN, -0.0, 1.0, NONE),
+        (INF, 0.0, 1.0, NONE),
+        (1.0, NAN, 1.0, NONE),
+        (1.0, -INF, 1.0, NONE),
+        (-1.0, INF, 1.0, NONE),
+        (NAN, 1.0, NAN, NONE),
+        (-1.0, NAN, NAN, NONE),
+        (0.0, -3.0, INF, POLE),
+        (-0.0, -3.0, -INF, POLE),
+        (-0.0, -2.0, INF, POLE),
+        (-0.0, -2.5, INF, POLE),
+        (-0.0, -INF, INF, NONE),
+        (-0.0, 3.0, -0.0, NONE),
+        (-0.0, 2.0, 0.0, NONE),
+        (-0.0, 0.5, 0.0, NONE),
+        (-0.0, INF, 0.0, NONE),
+        (0.5, INF, 0.0, NONE),
+        (-0.5, -INF, INF, NONE),
+        (-1.5, INF, INF, NONE),
+        (1.5, -INF, 0.0, NONE),
+        (INF, -0.5, 0.0, NONE),
+        (INF, 0.5, INF, NONE),
+        (-INF, -3.0, -0.0, NONE),
+        (-INF, -2.0, 0.0, NONE),
+        (-INF, 3.0, -INF, NONE),
+        (-INF, 0.5, INF, NONE),
+        (-2.0, 0.5, NAN, Flags::INVALID),
+        (-2.0, 3.0, -8.0, NONE),
+        (-2.0, -149.0, -1e-45, NONE),
+        (2.0, 128.0, INF, Flags::OVERFLOW | Flags::INEXACT),
+        (-3.0, 1e30, INF, Flags::OVERFLOW | Flags::INEXACT),
+        (3.0, -1e30, 0.0, Flags::UNDERFLOW | Flags::INEXACT),
+        (2.25, 1.5, 3.375, NONE),
+        (2.25, -1.5, 1.0 / 3.375, Flags::INEXACT),
+        (1e-45, 1e-45, 1.0, Flags::INEXACT),
+        (16_777_216.0, 0.125, 8.0, NONE),
+    ] {
+        let found = ctx.pow(Operand::f32(x), Operand::f32(y)).unwrap();
+        let result =
+            if result.is_nan() { Format::F32.nan_code().unwrap() } else { result.to_bits().into() };
+        assert_eq!((found.code, found.flags), (result, flags), "{x} to {y}");
+    }
+    // A signaling NaN is invalid, whatever the exponent.
+    let signaling = Operand::new(Format::F32, 0x7F80_0001);
+    let found = ctx.pow(signaling, Operand::f32(0.0)).unwrap();
+    assert!(Format::F32.decode(found.code).is_nan() && found.flags == Flags::INVALID);
+}
+
+/// `x^y` if that has finitely many digits: by whole powers and whole roots of integers of any length.
+fn finite(x: Num, (falling, y): (bool, Num)) -> Option<Num> {
+    let reduced = |x: Num| {
+        let zeros = x.integer.trailing_zeros();
+        (x.integer >> zeros, i64::from(x.exponent) + i64::from(zeros))
+    };
+    let ((odd, places), (n, power)) = (reduced(x), reduced(y));
+    if odd > 1 && falling {
+        return None;
+    }
+    let n = usize::try_from(n).unwrap() << power.max(0);
+    let roots = 1_usize << (-power).clamp(0, 20);
+    let whole = UBig::from(odd).pow(n);
+    let root = whole.nth_root(roots);
+    let moved = places * n as i64;
+    if root.pow(roots) != whole || moved % roots as i64 != 0 {
+        return None;
+    }
+    let exponent = moved / roots as i64 * if falling { -1 } else { 1 };
+    // The first bits, and one for the rest, are enough for every format here.
+    use dashu_int::ops::BitTest;
+    let cut = root.bit_len().saturating_sub(100);
+    let kept = u128::try_from(&root >> cut).unwrap();
+    let rest = (UBig::from(kept) << cut) != root;
+    Some(Num::new(kept << 1 | u128::from(rest), (exponent + cut as i64 - 1) as i32))
+}
+
+/// All modes of one pair into binary16; whether the oracle was asked, or the result is finite.
+fn check(
+    screen: &Screen,
+    target: &Model,
+    format: Format,
+    model: &Model,
+    codes: [u64; 2],
+) -> [bool; 2] {
+    let [Some(x), Some(y)] = codes.map(|code| number(model, code)) else { return [false; 2] };
+    let (a, b) = (to_f64(x.0, x.1), to_f64(y.0, y.1));
+    if a == 1.0 || a < 0.0 && b.fract() != 0.0 {
+        return [false; 2];
+    }
+    let negative = a < 0.0 && b % 2.0 != 0.0;
+    let apply = |mode| {
+        let ctx = Context::new(Format::F16, Rules::DEFAULT.with_rounding(mode));
+        let [a, b] = codes.map(|code| Operand::new(format, code));
+        ctx.pow(a, b).unwrap().code
+    };
+    let known = finite(x.1, y);
+    if known.is_none()
+        && let Some(place) = screen.screened(libm::pow(a.abs(), b))
+    {
+        for mode in Rounding::DETERMINISTIC {
+            assert_eq!(apply(mode), screen.code(negative, place, mode), "{a} to {b} by {mode}");
+        }
+        return [false; 2];
+    }
+    let result = known.unwrap_or_else(|| oracle::power(x.1, y).1);
+    for mode in Rounding::DETERMINISTIC {
+        let expected = target.encode(Meaning::Finite(negative, result), mode, Overflow::None, 0);
+        assert_eq!(apply(mode), expected, "{a} to {b} by {mode}, asked");
+    }
+    [known.is_none(), known.is_some()]
+}
+
+#[test]
+fn all_pairs_of_8_bits() {
+    let target = Model::of(Format::F16);
+    let screen = Screen::new(&target);
+    let mut counts = [0; 2];
+    for format in [Format::E4M3FN, Format::E5M2] {
+        let model = Model::of(format);
+        for codes in (0..256).flat_map(|x| (0..256).map(move |y| [x, y])) {
+            // Powers of integers beyond a thousand have more digits than patience.
+            if number(&model, codes[1])
+                .is_some_and(|(negative, y)| to_f64(negative, y).abs() > 1000.0)
+            {
+                continue;
+            }
+            let found = check(&screen, &target, format, &model, codes);
+            counts.iter_mut().zip(found).for_each(|(count, found)| *count += u64::from(found));
+        }
+    }
+    assert!(counts[1] > 3000, "{counts:?}");
+}
+
+/// Pairs of binary16: results near 1 and large exponents among them.
+#[test]
+fn pairs_of_16_bits() {
+    let (target, model) = (Model::of(Format::F16), Model::of(Format::F16));
+    let screen = Screen::new(&target);
+    let philox = Philox::new(1, Stream::new("powers"));
+    let mut finite = 0;
+    for i in 0..20_000 {
+        let [x, y, ..] = philox.block(i);
+        // Of magnitudes between 2^-7 and 2^8, near 1 where powers are in range, or any.
+        let x = match i % 3 {
+            0 => 0x3C00 + u64::from(x % 64) - 32,
+            _ => u64::from(x & 0x7FFF),
+        };
+        let y = u64::from(y & 0x63FF | y >> 16 & 0x8000);
+        finite += u64::from(check(&screen, &target, Format::F16, &model, [x, y])[1]);
+    }
+    assert!(finite > 0);
+}
+
+/// Numbers of many digits to great powers, whose exact results have far more digits than any enclosure.
+#[test]
+fn binary64_agrees_with_a_binary64_library() {
+    let ctx = Context::new(Format::F64, Rules::DEFAULT);
+    let philox = Philox::new(2, Stream::new("powers"));
+    for i in 0..2000 {
+        let x = f64::from_bits(0x3FE0_0000_0000_0000 + (philox.word64(2 * i) >> 11));
+        let y = f64::from(philox.word(4 * i + 2) as i32) / 3_000_000.0;
+        let found = ctx.pow(Operand::f64(x), Operand::f64(y)).unwrap().code;
+        // Of the library an error below one unit is known.
+        assert!(found.abs_diff(libm::pow(x, y).to_bits()) <= 1, "{x} to {y}");
+    }
+}
