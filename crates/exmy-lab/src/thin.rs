@@ -5,7 +5,7 @@ use crate::curves::{Curves, Record};
 use crate::finding::{Experiment, Findings, Paper, Part};
 use crate::outcome::judge;
 use crate::report;
-use crate::run_config::Setting;
+use crate::run_config::{RunConfig, Setting};
 use crate::store::Store;
 use exmy::error::{Error, Result};
 use std::sync::Arc;
@@ -25,13 +25,52 @@ fn exact(found: &Findings) -> impl PartialEq {
 pub fn thin(
     paper: &Paper,
     figures: &[&dyn Experiment],
+    place: (&Setting, &Store),
+    found: &[Findings],
+) -> Result<Curves> {
+    let runs = report::runs(figures, place.0, place.1)?;
+    drawn_again(paper, (figures, &runs), place, found)
+}
+
+/// Those of what is there of figures that are not all trained: of each complete run, and of the figures that
+/// need no other runs. What is trained later is added to them.
+///
+/// # Errors
+/// As [`thin`], of the complete runs and figures.
+pub fn thin_complete(
+    paper: &Paper,
+    figures: &[&dyn Experiment],
+    (setting, store): (&Setting, &Store),
+) -> Result<Curves> {
+    let all_there = |runs: &[RunConfig]| -> Result<bool> {
+        runs.iter().try_fold(true, |all, run| Ok(all && store.has(run)?))
+    };
+    let (mut complete, mut runs): (Vec<&dyn Experiment>, _) = (Vec::new(), Vec::new());
+    for figure in figures {
+        if all_there(&report::runs(&[*figure], setting, store)?)? {
+            complete.push(*figure);
+        }
+    }
+    for run in report::runs(figures, setting, store)? {
+        if store.has(&run)? {
+            runs.push(run);
+        }
+    }
+    let found = report::find(&complete, setting, store, |_| true)?.unwrap_or_default();
+    drawn_again(paper, (&complete, &runs), (setting, store), &found)
+}
+
+/// The curves of some runs, from which some figures are drawn as they were found.
+fn drawn_again(
+    paper: &Paper,
+    (figures, planned): (&[&dyn Experiment], &[RunConfig]),
     (setting, store): (&Setting, &Store),
     found: &[Findings],
 ) -> Result<Curves> {
     let mut runs = Vec::new();
-    for planned in report::runs(figures, setting, store)? {
-        let trained = store.runs().of(&planned)?;
-        let judged = judge(&trained, &planned);
+    for planned in planned {
+        let trained = store.runs().of(planned)?;
+        let judged = judge(&trained, planned);
         runs.push(Record::of(planned.name(), trained.summary, &trained.metrics, judged));
     }
     let ids = figures.iter().map(|figure| figure.id().to_owned()).collect();

@@ -1,11 +1,11 @@
 //! Studies, reports, pictures and the view of running runs, as their users meet them.
 
-use crate::kill::kill_after;
-use crate::{TINY, exmy, printed, succeed, text_file};
+use crate::kill::{kill_after, send};
+use crate::{TINY, exmy, heeding_signals, printed, succeed, text_file};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// A study of two figures that share runs.
 type Study = [&'static str; 7];
@@ -192,6 +192,38 @@ fn a_second_call_only_draws() {
     let output = exmy(&STUDY).arg("--save-curves").arg(&file).output().unwrap();
     let text = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.code() == Some(2) && text.contains("would be lost"), "{text}");
+}
+
+/// What a stopped study has trained is not lost with its folder.
+#[cfg(unix)]
+#[test]
+fn a_stopped_study_leaves_curves_to_which_the_rest_is_added() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let save = |file: &str| ["--save-curves".to_owned(), path(file).to_str().unwrap().to_owned()];
+    succeed(exmy(&STUDY).args(save("all.xz")).arg("--out").arg(path("all")));
+    let mut child = heeding_signals(&[&STUDY[..], &["--threads", "1"]].concat())
+        .args(save("half.xz"))
+        .arg("--out")
+        .arg(path("half"))
+        .spawn()
+        .unwrap();
+    let begun = || {
+        let runs = fs::read_dir(path("half").join("runs")).into_iter().flatten();
+        runs.flatten().any(|run| run.path().join("summary.json").exists())
+    };
+    while !begun() && child.try_wait().unwrap().is_none() {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    send(&child, "-TERM");
+    let code = child.wait().unwrap().code();
+    assert!(matches!(code, Some(143 | 0)), "{code:?}");
+    let half = fs::metadata(path("half.xz")).unwrap().len();
+    assert!(code == Some(0) || half < fs::metadata(path("all.xz")).unwrap().len());
+    fs::remove_dir_all(path("half")).unwrap();
+    let rest = ["--curves", path("half.xz").to_str().unwrap()].map(str::to_owned);
+    succeed(exmy(&STUDY).args(rest).args(save("both.xz")).arg("--out").arg(path("rest")));
+    assert!(fs::read(path("both.xz")).unwrap() == fs::read(path("all.xz")).unwrap());
 }
 
 #[test]

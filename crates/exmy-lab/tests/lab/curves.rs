@@ -12,7 +12,7 @@ use exmy_lab::runner::{Run, Silent};
 use exmy_lab::scale::Scale;
 use exmy_lab::spikes;
 use exmy_lab::store::{Runs, Store};
-use exmy_lab::thin::thin;
+use exmy_lab::thin::{thin, thin_complete};
 use exmy_train::train::data::Source;
 use exmy_train::train::record::Metrics;
 use std::fs;
@@ -224,6 +224,19 @@ fn runs_are_added_to_curves() {
     train(&both, &both.of_folder(&planned).unwrap());
     assert!(both.has(&planned[1]).unwrap());
     assert_eq!(curves(&both, &planned), curves(&store, &planned));
+
+    // Of a study that was stopped the complete runs are kept, and what is missing is added to them.
+    let half = Store::new(folder.path().join("half"));
+    train(&half, &planned[1..]);
+    let figure = figures(&planned);
+    let kept = thin_complete(&PAPER, &[&figure], (&setting, &half)).unwrap();
+    assert_eq!((kept.len(), kept.figures()), (1, &[][..]));
+    let rest = Store::new(folder.path().join("rest")).beside(Arc::new(kept));
+    assert_eq!(rest.of_folder(&planned).unwrap(), planned[..1]);
+    train(&rest, &planned[..1]);
+    assert_eq!(curves(&rest, &planned), curves(&store, &planned));
+    let all = thin_complete(&PAPER, &[&figure], (&setting, &store)).unwrap();
+    assert_eq!(all, curves(&store, &planned));
 
     // Of a run that is drawn from curves no checkpoint is left.
     let branch = |parent: usize| [planned[parent].branch(300)];

@@ -20,7 +20,7 @@ use exmy_lab::scale::Scale;
 use exmy_lab::store::{Store, distinct};
 use exmy_lab::studies::{ALL, Paper, by_name};
 use exmy_lab::table::aligned;
-use exmy_lab::thin::thin;
+use exmy_lab::thin::{thin, thin_complete};
 use exmy_train::train::data::{Dataset, Source};
 use exmy_train::train::record::Metrics;
 use exmy_train::train::run::{Outcome, Watch};
@@ -67,7 +67,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE")]
     curves: Option<PathBuf>,
     /// Also write the curves of all runs, those of --curves included, to a file for --curves, a hundredth
-    /// of their size: losses and gradient norms of every tenth step and of all steps near a divergence
+    /// of their size: losses and gradient norms of every tenth step and of all steps near a divergence.
+    /// Where training is stopped, those of the complete runs
     #[arg(long, value_name = "FILE", conflicts_with_all = ["plan", "shard"])]
     save_curves: Option<PathBuf>,
     #[command(flatten)]
@@ -343,6 +344,10 @@ pub(crate) fn run(arguments: &Arguments, stop: &Stop) -> Result<u8> {
             let end = trainer.work(&runs, Some(Arc::clone(&data)), &shown)?;
             shown.bar.finish_and_clear();
             if end.stopped {
+                if let Some(path) = &arguments.save_curves {
+                    let complete = thin_complete(paper, &figures, (&setting, &store))?;
+                    say!("{}", save_stopped(paper, &complete, path)?);
+                }
                 say!("stopped; every step so far is kept, and the same command goes on");
                 return Ok(stop.code());
             }
@@ -386,6 +391,21 @@ pub(crate) fn run(arguments: &Arguments, stop: &Stop) -> Result<u8> {
             }
         }
         Ok(0)
+    })
+}
+
+/// Writes the curves of a study that was stopped, unless the file has more; the result says which.
+fn save_stopped(paper: &Paper, complete: &Curves, path: &Path) -> Result<String> {
+    let standing = path.exists().then(|| Curves::read(paper.name, path)).transpose()?;
+    let (file, count) = (printable_path(path), counted(complete.len() as u64, "complete run"));
+    Ok(match standing.map_or(0, |standing| standing.len()) {
+        more if more > complete.len() => {
+            format!("{file} stays: it has {more} runs, and here are {count}")
+        }
+        _ => {
+            complete.write(path)?;
+            format!("{file} has the curves of {count}")
+        }
     })
 }
 
