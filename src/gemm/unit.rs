@@ -141,9 +141,9 @@ impl Unit {
             && p.output.emax() <= result.emax()
             && p.output.has_infinity()
             && p.output.is_signed();
-        let bounds = (1..=64).contains(&p.products) && (1..=64).contains(&p.group);
+        let bounds = [p.products, p.group].iter().all(|count| (1..=256).contains(count));
         if !bounds || p.fraction > 40 || p.late_fraction > 40 || p.promote == Some(0) {
-            return Some("steps have 1 to 64 products, sums up to 40 fraction bits");
+            return Some("steps have 1 to 256 products, sums up to 40 fraction bits");
         }
         if !(inside || register) || !Rounding::DETERMINISTIC.contains(&p.rounding) {
             return Some(
@@ -163,7 +163,7 @@ impl Unit {
                     "the orders tree, fma and even-odd round every operation to the result's format",
                 )
             } else if p.order == StepOrder::Tree && !p.products.is_power_of_two() {
-                Some("a tree adds 1, 2, 4, 8, 16, 32 or 64 products")
+                Some("a tree adds 1, 2, 4, and so on up to 256 products")
             } else if !images {
                 Some("scaled operands are multiplied in f32, so the result must be f32")
             } else {
@@ -211,8 +211,10 @@ impl Unit {
         let span = |input: &Input| input.format.emax().max(0) + 1 - input.format.lsb().min(0);
         let top = |input: &Input| input.format.emax().max(0) + 1;
         let significands = (x.format.precision() + y.format.precision()) as i32;
-        let wide = span(a) + span(b) + 6 + significands > 62;
-        let high = top(a) + top(b) + 6 + 2 + p.fraction as i32 + 2 > 62;
+        let places = |count: u32| (32 - (count - 1).leading_zeros()) as i32;
+        let wide = span(a) + span(b) + places(p.group) + significands > 62;
+        let sum = places(p.group) + places(p.products / p.group + 1);
+        let high = top(a) + top(b) + sum + 2 + p.fraction as i32 + 2 > 62;
         if wide || high {
             return Some("order=groups takes narrow formats such as e2m1");
         }

@@ -94,7 +94,7 @@ fn wrong_texts_are_answered() {
         ("blackwell:nvfp4,mxfp4", &["does not multiply"]),
         ("hopper,g=3:f16", &["no parameter of a matrix unit is called \"g\"", "promote"]),
         ("hopper,f=50:f16", &["f=\"50\" is not possible: 0 to 40"]),
-        ("hopper,l=0:f16", &["1 to 64"]),
+        ("hopper,l=0:f16", &["1 to 256"]),
         ("hopper,floor=low:f16", &["or none"]),
         ("hopper,out=e8m13:f16", &["FORMAT@MODE"]),
         ("hopper,out=f32@sr8:f16", &["rne, rna, rnz, rtz, rup, rdn, raz or odd", "no random bits"]),

@@ -273,6 +273,8 @@ fn parameters_one_by_one() {
         ("custom,l=8,f=20,floor=-10,product=normal:tf32", Step { normal: true, ..step }),
         ("custom,l=5,f=9,floor=none,out=e8m13@rtz:e5m2", Step::new(5, 9, None, E8M13)),
         ("custom,l=64,f=40:e4m3", Step::new(64, 40, Some(-133), F32)),
+        ("custom,l=256,f=40:e4m3", Step::new(256, 40, Some(-133), F32)),
+        ("custom,l=100,f=24:e5m2", Step::new(100, 24, Some(-133), F32)),
         ("custom,l=16,f=0,out=f32@rne:e2m1", Step::new(16, 0, Some(-133), (23, -126, true))),
     ] {
         compare(text, step, 1000);

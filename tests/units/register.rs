@@ -26,7 +26,7 @@ fn int8_into_registers_is_integer_arithmetic() {
         (32, 4, true),
         (18, 4, false),
         (18, 4, true),
-        (20, 64, true),
+        (20, 200, true),
         (17, 1, false),
     ] {
         let overflow = if wrap { "wrap" } else { "saturate" };

@@ -50,6 +50,8 @@ impl UnitLanes {
             && parameters.cut == Cut::Truncate
             && !parameters.normalize
             && !parameters.in_register()
+            // A lane adds up four products.
+            && parameters.products <= 64
             && parameters.zeros.is_none()
             && parameters.subnormals == Subnormals::Kept
             && parameters.promote.is_none_or(|every| !quarters && every % parameters.products == 0);

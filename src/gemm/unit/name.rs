@@ -47,7 +47,7 @@ const NANS: [(&str, Nan); 3] = [("ones", Nan::Ones), ("quiet", Nan::Quiet), ("x8
 /// Keys, what each may be, in the order they print in.
 const KEYS: [(&str, &str); 18] = [
     ("order", "fused, quarters, late, halves, groups, tree, fma or even-odd"),
-    ("l", "1 to 64"),
+    ("l", "1 to 256"),
     ("f", "0 to 40"),
     ("product", "raw or normal"),
     ("align", "rz, rd, sticky or exact"),
@@ -57,7 +57,7 @@ const KEYS: [(&str, &str); 18] = [
     ("align2", "rz, rd or sticky"),
     ("reach", "0 to 2000, or none"),
     ("limit", "a number from -2000 to 2000, or none"),
-    ("group", "1 to 64"),
+    ("group", "1 to 256"),
     (
         "out",
         "FORMAT@MODE such as e8m13@rtz, the mode rne, rna, rnz, rtz, rup, rdn, raz or odd (not srN: \
@@ -295,7 +295,7 @@ impl Parameters {
     /// let mut parameters = *unit.parameters();
     /// parameters.set("floor=none")?;
     /// assert_eq!(unit.with_parameters(parameters)?.to_string(), "ampere,floor=none:f16");
-    /// assert!(parameters.set("l=0").unwrap_err().to_string().contains("1 to 64"));
+    /// assert!(parameters.set("l=0").unwrap_err().to_string().contains("1 to 256"));
     /// # Ok::<(), exmy::gemm::unit::UnitError>(())
     /// ```
     ///
@@ -320,7 +320,7 @@ impl Parameters {
     fn assign(&mut self, key: &str, value: &str) -> Option<()> {
         match key {
             "order" => self.order = named(&ORDERS, value)?,
-            "l" => self.products = within(value, 1, 64)? as u32,
+            "l" => self.products = within(value, 1, 256)? as u32,
             "f" => self.fraction = within(value, 0, 40)? as u32,
             "product" => self.normalize = named(&PRODUCTS, value)?,
             "align" => self.cut = named(&CUTS, value)?,
@@ -330,7 +330,7 @@ impl Parameters {
             "align2" => self.late_cut = named(&CUTS[..3], value)?,
             "reach" => self.reach = maybe(value, 0, 2000)?.map(|reach| reach as u32),
             "limit" => self.limit = maybe(value, -2000, 2000)?.map(|limit| limit as i32),
-            "group" => self.group = within(value, 1, 64)? as u32,
+            "group" => self.group = within(value, 1, 256)? as u32,
             "out" => {
                 let (format, rounding) = value.split_once('@')?;
                 let rounding = rounding.parse().ok()?;

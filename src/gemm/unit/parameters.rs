@@ -150,7 +150,7 @@ impl Nan {
 pub struct Parameters {
     /// How a step is put together. Text: `order=`.
     pub order: StepOrder,
-    /// Products of a step, 1 to 64. Text: `l=`.
+    /// Products of a step, 1 to 256. Text: `l=`.
     pub products: u32,
     /// Fraction bits kept below the alignment exponent, 0 to 40. Text: `f=`.
     pub fraction: u32,

@@ -15,9 +15,8 @@ use super::row::Row;
 use crate::format::{Format, Sign};
 use crate::round::{Overflow, Rules};
 
-/// Places beyond the point above which a term is too large for any register of 53 bits, and 65 of which
-/// still have a sum.
-const LARGEST: i64 = 1 << 56;
+/// A term of as many last places is too large for any register of 53 bits; 257 of them still have a sum.
+const LARGEST: i64 = 1 << 54;
 
 impl Parameters {
     /// Whether sums are kept in fixed point.

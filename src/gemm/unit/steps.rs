@@ -15,7 +15,7 @@ use crate::math::{Context, Operand};
 use crate::round::{Exact, Rounding, Rules};
 
 /// Most products that one step adds.
-pub(super) const WIDEST: usize = 64;
+pub(super) const WIDEST: usize = 256;
 
 /// What one step adds: the products of the elements `range` of a row and a column, and an addend,
 /// whose format the result has too. The products may be fewer than a step has.

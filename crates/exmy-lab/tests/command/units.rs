@@ -257,7 +257,7 @@ fn a_file_describes_a_unit() {
     }
     for (text, parts) in [
         ("q = 1", &["this is no unit", "no parameter", "promote"][..]),
-        ("l = 0", &["l=\"0\"", "1 to 64"]),
+        ("l = 0", &["l=\"0\"", "1 to 256"]),
         ("l = 1.5", &["line 1", "l is 1.5", "whole numbers"]),
         ("f = 9 13", &["\"13\" stands behind the value of f"]),
         ("# a\nl = 8\nl = 9", &["line 3", "a second time"]),
