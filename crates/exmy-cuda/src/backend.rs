@@ -158,6 +158,8 @@ pub(crate) trait Backend: Send + Sync {
     /// The description of a matrix that kernels take, for the copying unit of Hopper.
     fn tensor_map(&self, of: Boxes) -> Result<[u64; 16]>;
     fn synchronize(&self) -> Result<()>;
+    /// Whether everything is done that was asked of this stream.
+    fn is_done(&self) -> Result<bool>;
     /// Milliseconds that the device takes for what `work` asks of this stream.
     fn time(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<f32>;
     fn free_memory(&self) -> Result<usize>;

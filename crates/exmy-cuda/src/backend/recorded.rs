@@ -1,13 +1,17 @@
 //! A device that computes nothing and writes down what it is asked, to find races between its streams.
 //! Numbers that come back from it are zeros.
 //!
-//! Things are in order if they are of one stream, if one stream waited for a mark of the other in between, or
-//! if the host waited for the first. Two things that touch the same memory, one of which writes, and are not
-//! in order are a race. What kernels touch is known of `fill` and `copy` alone.
+//! Things are in order if they are of one stream, if one stream waited for a mark of the other in between,
+//! or if the host waited for the first. Two things that touch the same memory, one of which writes, and are
+//! not in order are a race. What kernels touch is known of `fill` and `copy` alone.
+//!
+//! Everything is done as soon as what comes before is, except for transfers of other libraries. Those are
+//! done once both ends have begun, and calls may wait for them, as the driver's do: a circle of them hangs
+//! here, too.
 
 use std::any::Any;
 use std::ops::Range;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 use super::{Backend, Boxes, Grid, Mark, Properties};
 use crate::module::Module;
@@ -15,7 +19,38 @@ use crate::{Device, Result};
 
 /// Devices whose streams may wait for each other.
 #[derive(Clone, Default)]
-pub(crate) struct Record(Arc<Mutex<Seen>>);
+pub(crate) struct Record(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    seen: Mutex<Seen>,
+    /// Some transfers are through.
+    moved: Condvar,
+    ways: Ways,
+}
+
+/// How a driver may behave.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Ways {
+    /// Each call whose number is a multiple of this waits for all that the device has begun; with 0 none does
+    /// but those for memory.
+    pub(crate) waits: usize,
+    /// Whether all streams of a device share a queue: nothing begins before what was asked earlier has begun.
+    pub(crate) one_queue: bool,
+}
+
+/// One end of a transfer that has not come to its end.
+struct Transfer {
+    /// What both ends name alike, and the number of the transfer there.
+    edge: usize,
+    number: usize,
+    receives: bool,
+    device: usize,
+    stream: usize,
+    time: usize,
+    /// What it comes after.
+    after: Clock,
+}
 
 /// How far into each stream something comes after, by the stream's number.
 type Clock = Vec<usize>;
@@ -30,6 +65,13 @@ struct Seen {
     memory: u64,
     touched: Vec<Touched>,
     races: Vec<String>,
+    devices: usize,
+    /// The device of each stream.
+    of: Vec<usize>,
+    /// What the queue of each device waits for, where there is only one.
+    queues: Vec<Clock>,
+    open: Vec<Transfer>,
+    calls: usize,
 }
 
 struct Touched {
@@ -50,6 +92,7 @@ impl Seen {
         let done = self.done.clone();
         let clock = &mut self.streams[stream];
         join(clock, &done);
+        join(&mut self.queues[self.of[stream]], clock);
         clock[stream] += 1;
         let clock = clock.clone();
         let time = clock[stream];
@@ -78,19 +121,57 @@ impl Seen {
         join(&mut self.done, &clock);
     }
 
-    fn stream(&mut self) -> usize {
+    fn stream(&mut self, device: usize) -> usize {
         let stream = self.streams.len();
         self.streams.push(vec![0; stream + 1]);
+        self.of.push(device);
         stream
+    }
+
+    /// Whether transfers are open up to a point.
+    fn is_open(&self, until: &Clock) -> bool {
+        self.open.iter().any(|one| until.get(one.stream).is_some_and(|&time| time >= one.time))
+    }
+
+    /// Ends transfers of which both ends may begin.
+    fn advance(&mut self) {
+        let pair = |seen: &Self| {
+            let begun: Vec<_> = seen.open.iter().filter(|one| !seen.is_open(&one.after)).collect();
+            begun.iter().find_map(|one| {
+                let other = |other: &&&Transfer| {
+                    (other.edge, other.number) == (one.edge, one.number)
+                        && other.receives != one.receives
+                };
+                begun.iter().find(other).map(|_| (one.edge, one.number))
+            })
+        };
+        while let Some(through) = pair(self) {
+            self.open.retain(|one| (one.edge, one.number) != through);
+        }
     }
 }
 
 impl Record {
+    /// Devices whose driver behaves so.
+    pub(crate) fn with(ways: Ways) -> Self {
+        Self(Arc::new(Shared { ways, ..Shared::default() }))
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.0.seen.lock().unwrap()
+    }
+
     /// Another device, and a stream of it.
     pub(crate) fn device(&self) -> Device {
+        let index = {
+            let seen = &mut *self.seen();
+            seen.queues.push(Clock::new());
+            seen.devices += 1;
+            seen.devices - 1
+        };
         let properties = Properties {
             name: "recorded".into(),
-            index: 0,
+            index,
             capability: (8, 0),
             memory: 1 << 34,
             processors: 4,
@@ -102,12 +183,51 @@ impl Record {
 
     /// What was not in order.
     pub(crate) fn races(&self) -> Vec<String> {
-        self.0.lock().unwrap().races.clone()
+        self.seen().races.clone()
     }
 
     /// A library of others works on the stream of this handle.
     pub(crate) fn touch(&self, doing: &'static str, handle: usize, all: &[(u64, usize, bool)]) {
-        self.0.lock().unwrap().touch(doing, handle, all);
+        self.seen().touch(doing, handle, all);
+    }
+
+    /// A library of others begins one end of the transfer of this number over an edge, on the stream of this
+    /// handle.
+    pub(crate) fn transfer(
+        &self,
+        (edge, number): (usize, usize),
+        receives: bool,
+        handle: usize,
+        (address, bytes): (u64, usize),
+    ) {
+        let seen = &mut *self.seen();
+        seen.touch(
+            if receives { "a receive" } else { "a send" },
+            handle,
+            &[(address, bytes, receives)],
+        );
+        let (device, mut after) = (seen.of[handle], seen.streams[handle].clone());
+        let time = after[handle];
+        after[handle] -= 1;
+        if self.0.ways.one_queue {
+            join(&mut after, &seen.queues[device]);
+        }
+        let stream = handle;
+        seen.open.push(Transfer { edge, number, receives, device, stream, time, after });
+        seen.advance();
+        self.0.moved.notify_all();
+    }
+
+    /// Ends the transfers of one end of an edge, as if they had come.
+    pub(crate) fn give_up(&self, edge: usize, receives: bool) {
+        let seen = &mut *self.seen();
+        seen.open.retain(|one| (one.edge, one.receives) != (edge, receives));
+        seen.advance();
+        self.0.moved.notify_all();
+    }
+
+    fn wait_while(&self, condition: impl FnMut(&mut Seen) -> bool) -> MutexGuard<'_, Seen> {
+        self.0.moved.wait_while(self.seen(), condition).unwrap()
     }
 }
 
@@ -119,17 +239,38 @@ struct Recorded {
 
 impl Recorded {
     fn new(record: &Record, properties: Arc<Properties>) -> Self {
-        let stream = record.0.lock().unwrap().stream();
+        let stream = record.seen().stream(properties.index);
         Self { record: record.clone(), properties, stream }
     }
 
     fn touch(&self, doing: &'static str, all: &[(u64, usize, bool)]) -> Result<()> {
+        self.called();
         self.record.touch(doing, self.stream, all);
         Ok(())
     }
 
+    /// A call of the driver, which may wait for the device.
+    fn called(&self) {
+        let call = {
+            let seen = &mut *self.record.seen();
+            seen.calls += 1;
+            seen.calls
+        };
+        let every = self.record.0.ways.waits;
+        if every > 0 && call.is_multiple_of(every) {
+            self.settle();
+        }
+    }
+
+    /// Waits for all that the device has begun.
+    fn settle(&self) {
+        let device = self.properties.index;
+        drop(self.record.wait_while(|seen| seen.open.iter().any(|one| one.device == device)));
+    }
+
     fn wait(&self) -> Result<()> {
-        self.record.0.lock().unwrap().wait(self.stream);
+        let stream = self.stream;
+        self.record.wait_while(|seen| seen.is_open(&seen.streams[stream])).wait(stream);
         Ok(())
     }
 }
@@ -161,12 +302,15 @@ impl Backend for Recorded {
     }
 
     fn mark(&self) -> Result<Mark> {
-        Ok(Arc::new(self.record.0.lock().unwrap().streams[self.stream].clone()))
+        self.called();
+        Ok(Arc::new(self.record.seen().streams[self.stream].clone()))
     }
 
     fn after(&self, mark: &Mark) -> Result<()> {
-        let streams = &mut self.record.0.lock().unwrap().streams;
-        join(&mut streams[self.stream], mark.downcast_ref::<Clock>().unwrap());
+        self.called();
+        let (seen, mark) = (&mut *self.record.seen(), mark.downcast_ref::<Clock>().unwrap());
+        join(&mut seen.streams[self.stream], mark);
+        join(&mut seen.queues[self.properties.index], mark);
         Ok(())
     }
 
@@ -180,7 +324,8 @@ impl Backend for Recorded {
 
     fn alloc(&self, bytes: usize) -> Result<u64> {
         let address = {
-            let memory = &mut self.record.0.lock().unwrap().memory;
+            self.settle();
+            let memory = &mut self.record.seen().memory;
             *memory += 256;
             let address = *memory;
             *memory += bytes.next_multiple_of(256) as u64;
@@ -244,6 +389,11 @@ impl Backend for Recorded {
 
     fn synchronize(&self) -> Result<()> {
         self.wait()
+    }
+
+    fn is_done(&self) -> Result<bool> {
+        let seen = self.record.seen();
+        Ok(!seen.is_open(&seen.streams[self.stream]))
     }
 
     fn time(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<f32> {

@@ -6,12 +6,39 @@
 //!
 //! No call waits inside of NCCL, where nobody could end it: communicators do not block. What takes its time
 //! is looked at until it is done, or until the communicator is given up because a rank has ended.
+//!
+//! # Why nobody waits in a circle
+//!
+//! A transfer is a kernel that stays on the device until the other member has its own there. Meanwhile any
+//! call of the driver may wait for it: new memory, a module, a graph. So a kernel may only wait for what
+//! comes about whatever the host behind that call does later. Three rules see to that:
+//!
+//! * Edges are connected when the ring is joined, by one number each, in the order of the edges and one
+//!   after the other. NCCL would do so at the first transfer, and there keep the sender's host waiting for
+//!   the receiver's.
+//! * A rank receives early: as soon as its part comes to a sum, before the sum is on its way. It sends
+//!   late: when the next rank has said, host to host, that it receives (`way`). So what is sent never waits
+//!   for the receiver's host.
+//! * Before a rank receives anything for a part, all that its part before sends is given to NCCL.
+//!
+//! Part `p` then waits for earlier parts alone. Its receives wait for what part `p - 1` sends. The host
+//! that is to send that may itself be held up by the driver, for what is on its device: that is of part `p
+//! - 1` or earlier, by the third rule with all that those still had to send. The third rule makes a host
+//! wait for another: a rank's next part, `p + N`, waits until part `p + 1` has asked for all it receives,
+//! which is earlier than `p + N`. And part 0 waits for nothing. So no circle closes, whichever calls of the
+//! driver wait, those in which NCCL begins a kernel among them, and also where streams share a queue of the
+//! device.
+//!
+//! At the end of a step the sums over all parts are at rank 0. All that was sent in that step is in them,
+//! and rank 0's weights, with which they were made: nothing is on its way when weights and sums change.
 
 #![allow(unsafe_code)]
 
 mod library;
+mod way;
 
-pub use library::{edges, is_off, version};
+pub use library::{edges, is_wanted, version};
+pub use way::Way;
 
 use std::ffi::{c_int, c_void};
 use std::ptr;
@@ -20,11 +47,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use exmy::error::{Error, Result};
-use exmy_train::nn::device::{Slice, SliceMut};
-use exmy_train::train::ranks::Link;
+use exmy_train::train::ranks::Wire;
 
-use super::Cuda;
-use super::ring::failed;
 use crate::Device;
 use library::{Communicator, Config, FLOAT32, IN_PROGRESS, Nccl, OLDEST, Status, id_of, nccl};
 
@@ -48,6 +72,7 @@ fn gone() -> Error {
 /// A communicator of two, until it is given up. The lock is held for single calls alone, none of which waits.
 struct Edge {
     nccl: &'static Nccl,
+    is_receiver: bool,
     communicator: Mutex<Option<usize>>,
 }
 
@@ -78,16 +103,54 @@ impl Edge {
         let status =
             unsafe { (nccl.join)(&mut communicator, 2, id, c_int::from(is_receiver), &mut config) };
         let held_back = (!communicator.is_null()).then_some(communicator as usize);
-        let edge = Arc::new(Self { nccl, communicator: Mutex::new(held_back) });
+        let edge = Arc::new(Self { nccl, is_receiver, communicator: Mutex::new(held_back) });
         held.hold(&edge)?;
         edge.settle("join a ring", status, Some(Instant::now() + patience))?;
         Ok(edge)
     }
 
-    /// Asks something of the communicator, if it was not given up, and waits until that is done.
-    fn ask(&self, doing: &str, work: impl FnOnce(&Nccl, Communicator) -> Status) -> Result<()> {
-        let status = self.with(work)?;
-        self.settle(doing, status, None)
+    /// Sends one number, or receives it, and waits until it is there: later transfers find the edge connected
+    /// and their kernel loaded.
+    fn connect(&self, stream: &Device, patience: Duration) -> Result<()> {
+        let (doing, until) = ("connect two ranks", Some(Instant::now() + patience));
+        let number = stream.zeros::<f32>(1).map_err(Error::from)?;
+        // SAFETY: the stream's buffer has one number, and lives until it is through.
+        unsafe { self.transfer(doing, stream, (number.address(), 1), until)? };
+        while !stream.backend().is_done().map_err(Error::from)? {
+            self.is_there()?;
+            self.wait(doing, until)?;
+        }
+        self.is_there()
+    }
+
+    /// Gives NCCL a transfer on a stream: so many numbers from an address on. Waits until NCCL has it, which
+    /// is before the numbers have gone.
+    ///
+    /// # Safety
+    /// The stream's device has these numbers, and as long as the communicator was not given up and the
+    /// transfer is not through, nobody else writes there, nor reads what is received.
+    unsafe fn transfer(
+        &self,
+        doing: &str,
+        stream: &Device,
+        (address, len): (u64, usize),
+        until: Option<Instant>,
+    ) -> Result<()> {
+        // Makes the context of this device the thread's.
+        let stream = stream.backend().handle().map_err(Error::from)? as *mut c_void;
+        // SAFETY: the context is current, and the numbers are there, as the caller promises.
+        let begun = self.with(|nccl, edge| unsafe {
+            match self.is_receiver {
+                true => (nccl.receive)(address as *mut c_void, len, FLOAT32, 0, edge, stream),
+                false => (nccl.send)(address as *const c_void, len, FLOAT32, 1, edge, stream),
+            }
+        })?;
+        self.settle(doing, begun, until)
+    }
+
+    /// Whether it was not given up.
+    fn is_there(&self) -> Result<()> {
+        self.with(|_, _| ())
     }
 
     fn with<T>(&self, work: impl FnOnce(&Nccl, Communicator) -> T) -> Result<T> {
@@ -100,19 +163,25 @@ impl Edge {
     fn settle(&self, doing: &str, begun: Status, until: Option<Instant>) -> Result<()> {
         let mut status = begun;
         while status == IN_PROGRESS {
-            if until.is_some_and(|until| Instant::now() > until) {
-                self.abort();
-                return Err(Error::new(format!("NCCL does not come to {doing}")).hint(
-                    "NCCL_SOCKET_IFNAME names the network between machines, NCCL_DEBUG=INFO says more; \
-                     EXMY_NCCL=tcp does without, slowly",
-                ));
-            }
-            thread::sleep(LOOK);
+            self.wait(doing, until)?;
             // SAFETY: the handle is a communicator's, and the answer is written to a variable of its type.
             let asked = self.with(|nccl, edge| unsafe { (nccl.state)(edge, &mut status) })?;
             self.nccl.check(doing, asked)?;
         }
         self.nccl.check(doing, status)
+    }
+
+    /// Waits for a moment, unless it is too late.
+    fn wait(&self, doing: &str, until: Option<Instant>) -> Result<()> {
+        if until.is_some_and(|until| Instant::now() > until) {
+            self.abort();
+            return Err(Error::new(format!("NCCL does not come to {doing}")).hint(
+                "NCCL_SOCKET_IFNAME names the network between machines, NCCL_DEBUG=INFO says more; \
+                 EXMY_NCCL=tcp does without, slowly",
+            ));
+        }
+        thread::sleep(LOOK);
+        Ok(())
     }
 
     /// Ends what waits on the device for the other member.
@@ -155,15 +224,19 @@ impl Edges {
             held.given_up = true;
             std::mem::take(&mut held.all)
         };
-        // At once: each waits for what the device has begun, which may wait for the other edge.
-        thread::scope(|scope| {
-            for edge in &all {
-                if thread::Builder::new().spawn_scoped(scope, || edge.abort()).is_err() {
-                    edge.abort();
-                }
-            }
-        });
+        abort(&all);
     }
+}
+
+/// Gives up edges at once: each waits for what the device has begun, which may wait for another edge.
+fn abort(edges: &[Arc<Edge>]) {
+    thread::scope(|scope| {
+        for edge in edges {
+            if thread::Builder::new().spawn_scoped(scope, || edge.abort()).is_err() {
+                edge.abort();
+            }
+        }
+    });
 }
 
 impl std::fmt::Debug for Edges {
@@ -208,65 +281,30 @@ impl Remote {
             [device.stream().map_err(Error::from)?, device.stream().map_err(Error::from)?];
         // Makes the context of this device the thread's.
         device.synchronize().map_err(Error::from)?;
-        // In the order of the edges, so that nobody waits in a circle.
+        // In the order of the edges, and nothing on the device before the edge before is connected, so that
+        // nobody waits in a circle.
         let mut ends = [(rank, false), (before, true)];
         ends.sort_unstable();
         let mut found = [None, None];
         for (edge, is_receiver) in ends {
             let joined = Edge::join(nccl, (&names[edge], is_receiver), held, JOINING)?;
-            found[usize::from(is_receiver)] = Some(joined);
+            let end = usize::from(is_receiver);
+            joined.connect(&streams[end], JOINING)?;
+            found[end] = Some(joined);
         }
         match found {
             [Some(to), Some(from)] => Ok(Self { to, from, streams }),
             _ => unreachable!("each rank has two edges"),
         }
     }
-}
 
-impl Link<Cuda> for Remote {
-    fn wait_for(&mut self, device: &Cuda) -> Result<()> {
-        let [_, receives] = &self.streams;
-        let waits = device.attempt(|| receives.after(&device.device().mark()?));
-        waits.ok_or_else(|| failed(device))
-    }
-
-    fn send(&mut self, device: &Cuda, numbers: Slice<'_, Cuda>) -> Result<()> {
-        let Some(buffer) = &numbers.memory().buffer else { return Err(failed(device)) };
-        let address = buffer.address() + 4 * numbers.start() as u64;
-        let [stream, _] = &self.streams;
-        let ready = device.attempt(|| {
-            stream.after(&device.device().mark()?)?;
-            stream.backend().handle()
-        });
-        let handle = ready.ok_or_else(|| failed(device))?;
-        // SAFETY: the context is current, the buffer has as many numbers from there on, and they are not
-        // written before the receiver has them.
-        self.to.ask("send", |nccl, edge| unsafe {
-            let (from, stream) = (address as *const c_void, handle as *mut c_void);
-            (nccl.send)(from, numbers.len(), FLOAT32, 1, edge, stream)
-        })
-    }
-
-    fn receive(&mut self, device: &Cuda, to: SliceMut<'_, Cuda>) -> Result<()> {
-        let (start, len, memory) = (to.start(), to.len(), to.into_memory());
-        let Some(buffer) = &memory.buffer else { return Err(failed(device)) };
-        let address = buffer.address() + 4 * start as u64;
-        let [_, stream] = &self.streams;
-        let handle = device.attempt(|| stream.backend().handle()).ok_or_else(|| failed(device))?;
-        // SAFETY: the context is current and the buffer has as many numbers from there on. What the device
-        // was asked to do with them before comes first: the stream waits for it, or all that goes around the
-        // ring came after it.
-        self.from.ask("receive", |nccl, edge| unsafe {
-            let (to, stream) = (address as *mut c_void, handle as *mut c_void);
-            (nccl.receive)(to, len, FLOAT32, 0, edge, stream)
-        })?;
-        let waits = device.attempt(|| device.device().after(&stream.mark()?));
-        waits.ok_or_else(|| failed(device))
-    }
-
-    fn check(&self) -> Result<()> {
-        // What is given up ends on the device, too, as if it had come.
-        [&self.to, &self.from].into_iter().try_for_each(|edge| edge.with(|_, _| ()))
+    /// The way of one run's numbers, with wires to the ranks before and behind this one that carry no other
+    /// words meanwhile.
+    ///
+    /// # Errors
+    /// If a thread cannot begin.
+    pub fn way(&self, beside: [Box<dyn Wire>; 2]) -> Result<Way> {
+        Way::new(self, beside)
     }
 }
 

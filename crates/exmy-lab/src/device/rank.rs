@@ -67,12 +67,17 @@ impl Rank {
             return Ok(Seated::Alone(place));
         }
         let (edges, is_cuda) = (Edges::default(), matches!(place, Place::Cuda(_)));
-        let by_nccl = is_cuda && !nccl::is_off();
+        let by_nccl = is_cuda && nccl::is_wanted();
         if by_nccl {
             // Before anybody waits for this one.
             nccl::version()?;
         }
-        let what = if is_cuda { "on GPUs" } else { "on processors" };
+        // Ranks that are started otherwise find no way to each other.
+        let what = match (is_cuda, by_nccl) {
+            (true, true) => "on GPUs by NCCL",
+            (true, false) => "on GPUs",
+            (false, _) => "on processors",
+        };
         let ended = edges.clone();
         let party = Party::gather(seat, &format!("{} {what}", program()), move || ended.abort())?;
         let Party { seat, .. } = &party;
@@ -86,8 +91,7 @@ impl Rank {
                     party.handed()?.split(' ').map(str::to_owned).collect()
                 };
                 if names.len() != seat.size {
-                    return Err(Error::new("rank 0 names another ring")
-                        .hint("set EXMY_NCCL alike for all ranks"));
+                    return Err(Error::new("rank 0 names another ring"));
                 }
                 Some(Remote::join(device, seat.rank, &names, &edges)?)
             }
@@ -97,11 +101,11 @@ impl Rank {
     }
 
     /// The way of numbers on a GPU.
-    fn link(&self) -> Box<dyn Link<Cuda>> {
-        match &self.remote {
-            Some(remote) => Box::new(remote.clone()),
+    fn link(&self) -> Result<Box<dyn Link<Cuda>>> {
+        Ok(match &self.remote {
+            Some(remote) => Box::new(remote.way(self.party.beside())?),
             None => Box::new(self.party.ring()),
-        }
+        })
     }
 
     /// Whether this is rank 0.
@@ -137,7 +141,7 @@ impl Rank {
             Place::Cuda(device) => self.party.follow(stops, |config| {
                 let cuda = Cuda::new(device.stream().map_err(Error::from)?);
                 cuda.ready(config).map_err(Error::from)?;
-                Ok((cuda, self.link()))
+                Ok((cuda, self.link()?))
             }),
             _ => self.party.follow(stops, |_| Ok((Cpu::new(), Box::new(self.party.ring()) as _))),
         };
@@ -176,7 +180,7 @@ impl Rank {
                 .map_err(|error| stands(error, folder));
         };
         let cuda = Cuda::new(device.stream().map_err(Error::from)?);
-        let ranks = self.party.begin(&config, self.link())?;
+        let ranks = self.party.begin(&config, self.link()?)?;
         cuda.ready(&config).map_err(Error::from)?;
         train_among(Some(ranks), &cuda, folder, data, watch, probes, claim).map_err(|error| {
             match cuda.take_failure() {

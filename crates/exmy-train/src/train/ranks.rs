@@ -31,6 +31,9 @@ use std::time::Duration;
 
 /// Carries numbers from a rank to the next one, the last one's to rank 0, in the order of the calls.
 pub trait Link<D: Device>: Send {
+    /// What is received from now on is of a later part than all that was sent until now.
+    fn turn(&mut self) {}
+
     /// Lets what is received from now on wait for what the device was asked until now, where that is not so
     /// anyway. What it is asked later must not touch what is received before that is there.
     ///
@@ -230,6 +233,7 @@ impl<D: Device> Ranks<D> {
         if is_first {
             self.route.clear();
         }
+        self.link.turn();
         let sends = !(is_last && self.rank == 0);
         Pass { receives: part > 0, sends, notes: is_first, ranks: self }
     }
@@ -244,6 +248,7 @@ impl<D: Device> Ranks<D> {
         }
         self.attempt(|ranks| {
             let Self { route, link, .. } = ranks;
+            link.turn();
             for range in route.iter() {
                 link.receive(device, grads.part_mut(range.clone()))?;
                 if is_between {
@@ -310,6 +315,7 @@ impl<D: Device> Ranks<D> {
     pub(crate) fn take_weights(&mut self, device: &D, params: &mut Buffer<D>) {
         let hands_on = self.rank + 1 < self.size;
         self.wait_for(device);
+        self.link.turn();
         self.attempt(|ranks| {
             for piece in pieces(params.len()) {
                 ranks.link.receive(device, params.part_mut(piece.clone()))?;

@@ -353,6 +353,15 @@ impl Backend for Stream {
         self.queue().settle()
     }
 
+    fn is_done(&self) -> Result<bool> {
+        self.flush()?;
+        // SAFETY: the stream is alive.
+        match unsafe { sys::cuStreamQuery(self.stream) } {
+            CUresult::CUDA_ERROR_NOT_READY => Ok(false),
+            status => self.gpu.check(status).map(|()| true),
+        }
+    }
+
     fn time(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<f32> {
         self.flush()?;
         let (mut start, mut end, mut milliseconds) = (ptr::null_mut(), ptr::null_mut(), 0.0);

@@ -1,10 +1,10 @@
 //! NCCL's library, loaded at run time: the functions that are used, with the types of its header `nccl.h`. It
 //! is looked for when it is first needed, under the path in `EXMY_NCCL`, else by the name that NVIDIA's
-//! packages give it.
+//! packages give it. Numbers go by NCCL only where that variable asks for it.
 
 #![allow(unsafe_code)]
 
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{CStr, OsStr, c_char, c_int, c_void};
 use std::sync::OnceLock;
 
 use libloading::Library;
@@ -65,11 +65,25 @@ pub(super) struct Nccl {
     pub(super) _library: Option<Library>,
 }
 
-fn names() -> Vec<String> {
-    match std::env::var_os("EXMY_NCCL").filter(|path| !path.is_empty()) {
-        Some(path) => vec![path.to_string_lossy().into_owned()],
-        None => ["libnccl.so.2", "libnccl.so"].map(str::to_owned).to_vec(),
+/// Where a value of `EXMY_NCCL` lets the library be looked for; nowhere if numbers are not to go by it.
+pub(super) fn asked(value: Option<&OsStr>) -> Option<Vec<String>> {
+    match value.map(OsStr::to_string_lossy).as_deref() {
+        None | Some("" | "tcp") => None,
+        Some("nccl") => Some(usual()),
+        Some(path) => Some(vec![path.to_owned()]),
     }
+}
+
+fn usual() -> Vec<String> {
+    ["libnccl.so.2", "libnccl.so"].map(str::to_owned).to_vec()
+}
+
+fn wanted() -> Option<Vec<String>> {
+    asked(std::env::var_os("EXMY_NCCL").as_deref())
+}
+
+fn names() -> Vec<String> {
+    wanted().unwrap_or_else(usual)
 }
 
 fn open(name: &str) -> Option<Nccl> {
@@ -102,8 +116,8 @@ pub(super) fn nccl() -> Result<&'static Nccl> {
     let found = FOUND.get_or_init(|| names().iter().find_map(|name| open(name)));
     found.as_ref().ok_or_else(|| {
         Error::new(format!("NCCL is not there: looked for {}", names().join(", "))).hint(
-            "EXMY_NCCL names its library, of NVIDIA's package or PyPI's nvidia-nccl; EXMY_NCCL=tcp does \
-             without, slowly; the GPUs of one machine need none: --device cuda:0,cuda:1",
+            "EXMY_NCCL names its library, of NVIDIA's package or PyPI's nvidia-nccl; without that variable \
+             numbers go by TCP, slowly; the GPUs of one machine need neither: --device cuda:0,cuda:1",
         )
     })
 }
@@ -123,9 +137,9 @@ pub fn version() -> Result<i32> {
     Ok(version)
 }
 
-/// Whether numbers are to go by way of the host, without NCCL.
-pub fn is_off() -> bool {
-    std::env::var_os("EXMY_NCCL").is_some_and(|way| way == "tcp")
+/// Whether numbers are to go by NCCL, and not by way of the host.
+pub fn is_wanted() -> bool {
+    wanted().is_some()
 }
 
 impl Nccl {

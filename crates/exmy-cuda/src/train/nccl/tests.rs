@@ -1,17 +1,22 @@
 //! What is asked of NCCL, by functions that take its place: communicators that are given up at any moment,
-//! and the order of what is sent and received.
+//! the order of what is sent and received, and rings that must not wait in a circle ([`circles`]).
 
 #![allow(unsafe_code)]
 
+mod circles;
+
 use std::cell::RefCell;
-use std::ffi::c_char;
+use std::ffi::{OsStr, c_char};
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 
-use super::library::{DONE, UniqueId};
+use super::library::{DONE, UniqueId, asked};
 use super::*;
 use crate::backend::recorded::Record;
+use crate::train::Cuda;
+use circles::End;
 use exmy_train::nn::device::{Device as _, MatrixMut};
+use exmy_train::train::ranks::{Link as _, channels};
 
 /// A communicator.
 struct Fake {
@@ -19,7 +24,11 @@ struct Fake {
     /// How often the state was asked for, and the communicator given up.
     asked: AtomicUsize,
     aborted: AtomicUsize,
+    /// How many sends and receives it was given.
+    given: AtomicUsize,
     record: Record,
+    /// Its end of an edge, if there is another.
+    end: Option<End>,
 }
 
 thread_local! {
@@ -28,8 +37,13 @@ thread_local! {
 }
 
 fn fake(state: Status, record: &Record) -> &'static Fake {
-    let [asked, aborted] = [(); 2].map(|()| AtomicUsize::new(0));
-    Box::leak(Box::new(Fake { state: state.into(), asked, aborted, record: record.clone() }))
+    ending(state, record, None)
+}
+
+fn ending(state: Status, record: &Record, end: Option<End>) -> &'static Fake {
+    let [asked, aborted, given] = [(); 3].map(|()| AtomicUsize::new(0));
+    let record = record.clone();
+    Box::leak(Box::new(Fake { state: state.into(), asked, aborted, given, record, end }))
 }
 
 fn of(communicator: Communicator) -> &'static Fake {
@@ -50,11 +64,12 @@ unsafe extern "C" fn unique(_: *mut UniqueId) -> Status {
 unsafe extern "C" fn join(
     communicator: *mut Communicator,
     _: c_int,
-    _: UniqueId,
-    _: c_int,
+    id: UniqueId,
+    is_receiver: c_int,
     config: *mut Config,
 ) -> Status {
-    let next = NEXT.with_borrow(|next| next.unwrap());
+    let next = circles::joins(id.0[0], is_receiver == 1)
+        .unwrap_or_else(|| NEXT.with_borrow(|next| next.unwrap()));
     // SAFETY: as NCCL's.
     unsafe {
         assert_eq!((*config).blocking, 0, "nobody could end what blocks");
@@ -67,8 +82,10 @@ unsafe extern "C" fn state(communicator: Communicator, state: *mut Status) -> St
     let fake = of(communicator);
     assert_eq!(fake.aborted.load(Ordering::SeqCst), 0, "it is no more");
     fake.asked.fetch_add(1, Ordering::SeqCst);
+    let connected = fake.end.as_ref().is_none_or(|end| end.connected(&fake.record));
+    let now = if connected { fake.state.load(Ordering::SeqCst) } else { IN_PROGRESS };
     // SAFETY: as NCCL's.
-    unsafe { *state = fake.state.load(Ordering::SeqCst) };
+    unsafe { *state = now };
     DONE
 }
 
@@ -80,9 +97,19 @@ unsafe extern "C" fn send(
     communicator: Communicator,
     stream: *mut c_void,
 ) -> Status {
-    let fake = of(communicator);
-    fake.record.touch("a send", stream as usize, &[(from as u64, 4 * len, false)]);
-    fake.state.load(Ordering::SeqCst)
+    give(of(communicator), (from as u64, 4 * len), stream, false)
+}
+
+/// Begins a transfer, or leaves it for later if the other member is not there yet.
+fn give(fake: &Fake, memory: (u64, usize), stream: *mut c_void, receives: bool) -> Status {
+    fake.given.fetch_add(1, Ordering::SeqCst);
+    let Some(end) = &fake.end else {
+        let (doing, (address, bytes)) = (if receives { "a receive" } else { "a send" }, memory);
+        fake.record.touch(doing, stream as usize, &[(address, bytes, receives)]);
+        return fake.state.load(Ordering::SeqCst);
+    };
+    end.ask(stream as usize, memory);
+    if end.connected(&fake.record) { DONE } else { IN_PROGRESS }
 }
 
 unsafe extern "C" fn receive(
@@ -93,13 +120,15 @@ unsafe extern "C" fn receive(
     communicator: Communicator,
     stream: *mut c_void,
 ) -> Status {
-    let fake = of(communicator);
-    fake.record.touch("a receive", stream as usize, &[(to as u64, 4 * len, true)]);
-    fake.state.load(Ordering::SeqCst)
+    give(of(communicator), (to as u64, 4 * len), stream, true)
 }
 
 unsafe extern "C" fn abort(communicator: Communicator) -> Status {
-    of(communicator).aborted.fetch_add(1, Ordering::SeqCst);
+    let fake = of(communicator);
+    fake.aborted.fetch_add(1, Ordering::SeqCst);
+    if let Some(end) = &fake.end {
+        end.give_up(&fake.record);
+    }
     DONE
 }
 
@@ -154,7 +183,8 @@ fn what_waits_can_be_given_up() {
     let (held, one) = (Edges::default(), fake(DONE, &record));
     let edge = joined(one, &held, long).unwrap();
     one.state.store(IN_PROGRESS, Ordering::SeqCst);
-    let error = given_up(one, &held, move || edge.ask("send", |_, _| IN_PROGRESS));
+    let asks = move || edge.settle("send", edge.with(|_, _| IN_PROGRESS)?, None);
+    let error = given_up(one, &held, asks);
     assert!(error.contains("another rank has ended"), "{error}");
     // When nobody comes.
     let one = fake(IN_PROGRESS, &record);
@@ -166,28 +196,82 @@ fn what_waits_can_be_given_up() {
     assert!(error.contains("NCCL cannot join a ring: so it is in a test"), "{error}");
 }
 
-/// Numbers are received after what their memory was used for, and sent when they are complete.
+/// Numbers are received after what their memory was used for, and sent when they are complete and the next
+/// rank receives them.
 #[test]
 fn what_comes_and_goes_is_in_order() {
     let record = Record::default();
     let device = Cuda::new(record.device());
-    NEXT.set(Some(fake(DONE, &record)));
+    let nccl = fake(DONE, &record);
+    NEXT.set(Some(nccl));
     let names = [name(), name()];
     let held = Edges::default();
-    let mut link = Remote::join_by(&FAKES, device.device(), (1, &names), &held).unwrap();
+    let remote = Remote::join_by(&FAKES, device.device(), (1, &names), &held).unwrap();
+    let ([before, mut back], [next, mut ahead]) = (channels(0), channels(0));
+    let mut link = remote.way([Box::new(before), Box::new(next)]).unwrap();
     let [mut sums, mut other] = [(); 2].map(|()| device.buffer(vec![0.0; 8]));
     device.fill(MatrixMut::new(sums.all_mut(), 1, 8), 0.0);
     link.wait_for(&device).unwrap();
     device.fill(MatrixMut::new(other.all_mut(), 1, 8), 0.0);
     link.receive(&device, sums.all_mut()).unwrap();
+    // The rank before hears of it, in the words that this one waits for.
+    let ready = back.hear().unwrap();
     device.fill(MatrixMut::new(sums.all_mut(), 1, 8), 1.0);
+    let given = nccl.given.load(Ordering::SeqCst);
     link.send(&device, sums.all()).unwrap();
-    assert_eq!(record.races(), [""; 0]);
+    thread::sleep(Duration::from_millis(50));
+    assert_eq!(nccl.given.load(Ordering::SeqCst), given, "nobody receives it yet");
+    ahead.tell(&ready).unwrap();
+    link.turn();
+    // Waits until what was sent before is given to NCCL.
+    link.receive(&device, sums.all_mut()).unwrap();
+    assert_eq!(nccl.given.load(Ordering::SeqCst), given + 2);
     // What is asked meanwhile is not waited for.
+    let races = record.races().len();
     link.receive(&device, other.all_mut()).unwrap();
-    assert_eq!(record.races().len(), 1, "{:?}", record.races());
+    assert_eq!(record.races().len(), races + 1, "{:?}", record.races());
     // What is given up did not come.
     link.check().unwrap();
     held.abort();
     assert!(link.check().is_err());
+}
+
+/// A way that ends takes what it has not sent with it, and what the next rank says wrong is said.
+#[test]
+fn nothing_is_sent_after_the_end() {
+    let record = Record::default();
+    let device = Cuda::new(record.device());
+    let nccl = fake(DONE, &record);
+    NEXT.set(Some(nccl));
+    let names = [name(), name()];
+    let held = Edges::default();
+    let remote = Remote::join_by(&FAKES, device.device(), (0, &names), &held).unwrap();
+    let sums = device.buffer(vec![0.0; 8]);
+    let given = nccl.given.load(Ordering::SeqCst);
+    let ([before, _back], [next, mut ahead]) = (channels(1), channels(1));
+    let mut link = remote.way([Box::new(before), Box::new(next)]).unwrap();
+    link.send(&device, sums.all()).unwrap();
+    ahead.tell("ready for 7 numbers").unwrap();
+    let until = Instant::now() + Duration::from_secs(60);
+    let error = loop {
+        match link.check() {
+            Err(error) => break error.to_string(),
+            Ok(()) => assert!(Instant::now() < until, "nobody minds"),
+        }
+        thread::sleep(LOOK);
+    };
+    assert!(error.contains("the next rank is ready for 7 numbers, and 8 are sent"), "{error}");
+    assert!(link.send(&device, sums.all()).is_err());
+    assert_eq!(nccl.aborted.load(Ordering::SeqCst), 0);
+    drop(link);
+    assert_eq!(nccl.aborted.load(Ordering::SeqCst), 2);
+    assert_eq!(nccl.given.load(Ordering::SeqCst), given);
+}
+
+#[test]
+fn numbers_go_by_nccl_only_where_it_is_asked_for() {
+    let asked = |value: Option<&str>| asked(value.map(OsStr::new));
+    assert_eq!([None, Some(""), Some("tcp")].map(asked), [None, None, None]);
+    assert_eq!(asked(Some("nccl")).unwrap()[0], "libnccl.so.2");
+    assert_eq!(asked(Some("/lib/nccl.so")).unwrap(), ["/lib/nccl.so"]);
 }

@@ -263,6 +263,12 @@ impl Party {
         self.lines[0].end()
     }
 
+    /// Wires to the places before and behind this one in the ring. They share connections with
+    /// [`ring`](Self::ring), whose numbers go the other way.
+    pub fn beside(&self) -> [Box<dyn Wire>; 2] {
+        [&self.ring.before, &self.ring.next].map(|line| Box::new(line.clone()) as _)
+    }
+
     /// The link over TCP.
     pub fn ring(&self) -> Ring {
         self.ring.clone()
