@@ -20,6 +20,7 @@
 mod coverage;
 mod draw;
 mod file;
+mod text;
 mod verdict;
 
 pub use draw::TilesRequest;

@@ -187,3 +187,36 @@ fn coverage_says_what_is_exercised() {
     let (code, _, err) = with_input(&["vectors", "f16_add", "--coverage", "--style", "c"], b"");
     assert!(code == 2 && err.contains("cannot be used with"), "{err}");
 }
+
+/// A dot product a line: of one tile the words are those of the file.
+#[test]
+fn tiles_are_lines_for_readmemh() {
+    let own = ["--tiles", "blackwell:mxfp8-e4m3,mxfp4", "--shape", "2,3,64", "--count", "3"];
+    let text = String::from_utf8(vectors(&[&own[..], &["--style", "readmemh"]].concat())).unwrap();
+    let (head, lines): (Vec<&str>, Vec<&str>) =
+        text.lines().partition(|line| line.starts_with("//"));
+    assert_eq!(lines.len(), 18);
+    for part in
+        ["// 18 words of 864 bits:", "//   [863:352] a: 64 of e4m3", "//   [31:0] result: 1 of f32"]
+    {
+        assert!(head.contains(&part), "no {part:?} in {head:?}");
+    }
+    assert!(head[0].ends_with("--shape 2,3,64 --count 3 --seed 1 --style readmemh"), "{}", head[0]);
+    let tiles = exmy::vectors::tiles::Tiles::parse(vectors(&own)).unwrap();
+    let ([a, b, c, d], [x, y]) = (tiles.tile(1), tiles.scales(1));
+    // Row 1, column 2 of tile 1.
+    let hex = |codes: &[u64], digits: usize| -> String {
+        codes.iter().rev().map(|code| format!("{code:0digits$x}")).collect()
+    };
+    let word = [
+        hex(&a[64..128], 2),
+        hex(&x[2..4], 2),
+        hex(&b[128..192], 1),
+        hex(&y[4..6], 2),
+        hex(&c[5..6], 8),
+        hex(&d[5..6], 8),
+    ];
+    assert_eq!(lines[11], word.join("_"));
+    let (code, _, err) = with_input(&[&["vectors"], &own[..], &["--style", "json"]].concat(), b"");
+    assert!(code == 2 && err.contains("--style readmemh"), "{err}");
+}

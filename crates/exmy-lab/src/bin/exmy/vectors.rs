@@ -36,7 +36,7 @@ pub(crate) struct Arguments {
     /// results: hopper:e4m3, blackwell:nvfp4, custom,l=8,f=24:e5m3, or a file such as unit.toml. --count is
     /// the number of tiles (64)
     #[arg(long, value_name = "UNIT",
-          conflicts_with_all = ["function", "Options", "level", "exhaustive", "style"])]
+          conflicts_with_all = ["function", "Options", "level", "exhaustive"])]
     tiles: Option<String>,
     /// Rows, columns and products of a tile [default: 8,8 and two steps of the unit]
     #[arg(long, value_name = "M,N,K", value_parser = shape)]
@@ -57,7 +57,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N")]
     count: Option<u64>,
     /// testfloat: lines of hexadecimal words; readmemh: one word a case for Verilog; sv: a package of
-    /// SystemVerilog; c: an array; json: one object
+    /// SystemVerilog; c: an array; json: one object. Of tiles: bytes, or with readmemh a dot product a line
     #[arg(long, value_name = "STYLE", default_value = "testfloat")]
     style: Style,
     /// In place of the cases, how often each class of operands and results, each flag, ties and thresholds
@@ -121,15 +121,34 @@ fn tiles(unit: &str, arguments: &Arguments) -> Result<u8> {
         return Err(Error::new(format!("--count {count} is more than a file of tiles holds"))
             .hint("at most 4294967295; --seed makes others"));
     };
-    if stdout().is_terminal() && !arguments.coverage {
+    let bytes = match arguments.style {
+        Style::Testfloat => true,
+        Style::Readmemh => false,
+        other => {
+            return Err(Error::new(format!("tiles have no style {other}"))
+                .hint("they are bytes, or with --style readmemh a dot product a line"));
+        }
+    };
+    if bytes && stdout().is_terminal() && !arguments.coverage {
         return Err(Error::new("tiles are bytes, which a terminal does not show")
-            .hint("exmy vectors --tiles UNIT > FILE"));
+            .hint("exmy vectors --tiles UNIT > FILE, or --style readmemh"));
     }
     let request = TilesRequest { shape: arguments.shape, count, seed: arguments.seed };
     let drawn = Tiles::drawn(&unit, &request)?;
     let mut out = stdout().lock();
     if arguments.coverage {
         quiet_pipe(writeln!(out, "{}", drawn.coverage(&unit)?))?;
+        return Ok(0);
+    }
+    if !bytes {
+        let [m, n, k] = drawn.shape();
+        let head = format!(
+            "made by exmy {}: exmy vectors --tiles {unit} --shape {m},{n},{k} --count {count} --seed {} \
+             --style readmemh",
+            env!("CARGO_PKG_VERSION"),
+            arguments.seed
+        );
+        quiet_pipe(drawn.write_readmemh(&head, out))?;
         return Ok(0);
     }
     if quiet_pipe(out.write_all(drawn.as_bytes()).and_then(|()| out.flush()))?.is_some() {
