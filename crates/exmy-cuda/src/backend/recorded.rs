@@ -10,6 +10,7 @@
 //! here, too.
 
 use std::any::Any;
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
@@ -64,7 +65,8 @@ struct Seen {
     /// Memory that was handed out so far.
     memory: u64,
     touched: Vec<Touched>,
-    races: Vec<String>,
+    /// Where the ends of transfers are in what was touched: the sender's and the receiver's.
+    ends: HashMap<(usize, usize), [Option<usize>; 2]>,
     devices: usize,
     /// The device of each stream.
     of: Vec<usize>,
@@ -80,6 +82,10 @@ struct Touched {
     writes: bool,
     stream: usize,
     time: usize,
+    /// What it comes after, itself with it.
+    after: Clock,
+    /// The transfer of which it is the receiver's end.
+    receives: Option<(usize, usize)>,
 }
 
 fn join(clock: &mut Clock, other: &[usize]) {
@@ -97,23 +103,76 @@ impl Seen {
         let clock = clock.clone();
         let time = clock[stream];
         for &(address, bytes, writes) in all {
-            let memory = address..address + bytes as u64;
-            let before =
-                |other: &Touched| clock.get(other.stream).is_some_and(|&time| time >= other.time);
-            for other in &self.touched {
-                let meets = other.memory.start < memory.end && memory.start < other.memory.end;
-                if meets && (writes || other.writes) && !before(other) {
-                    let (first, own) = (other.doing, other.stream);
-                    self.races.push(format!("{doing} (stream {stream}), {first} (stream {own})"));
+            let (memory, after) = (address..address + bytes as u64, clock.clone());
+            self.touched.push(Touched {
+                doing,
+                memory,
+                writes,
+                stream,
+                time,
+                after,
+                receives: None,
+            });
+        }
+    }
+
+    /// What each thing comes after. After a receive comes what is after it and all that its sender's end is
+    /// after, which may have been asked for later.
+    fn order(&self) -> Vec<Clock> {
+        let mut receives = vec![Vec::new(); self.streams.len()];
+        for (at, one) in self.touched.iter().enumerate().filter(|(_, one)| one.receives.is_some()) {
+            receives[one.stream].push(at);
+        }
+        let mut found = vec![None; self.touched.len()];
+        (0..self.touched.len()).map(|at| self.reach(at, &receives, &mut found)).collect()
+    }
+
+    fn reach(&self, at: usize, receives: &[Vec<usize>], found: &mut [Option<Clock>]) -> Clock {
+        if let Some(found) = &found[at] {
+            return found.clone();
+        }
+        let one = &self.touched[at];
+        let mut clock = one.after.clone();
+        let sender = one.receives.and_then(|transfer| self.ends[&transfer][0]);
+        if let Some(sender) = sender {
+            join(&mut clock, &self.reach(sender, receives, found));
+        }
+        loop {
+            let before = clock.clone();
+            for (&until, own) in before.iter().zip(receives) {
+                // The last one comes after the others of its stream.
+                let first = own.partition_point(|&other| self.touched[other].time <= until);
+                let last = own[..first].iter().rev().find(|&&other| other != at);
+                if let Some(&last) = last {
+                    join(&mut clock, &self.reach(last, receives, found));
                 }
             }
-            // What comes after this write comes after all that it comes after.
-            self.touched.retain(|other| {
-                let covers = memory.start <= other.memory.start && other.memory.end <= memory.end;
-                !(writes && covers && before(other))
-            });
-            self.touched.push(Touched { doing, memory, writes, stream, time });
+            if clock == before {
+                found[at] = Some(clock.clone());
+                return clock;
+            }
         }
+    }
+
+    fn races(&self) -> Vec<String> {
+        let order = self.order();
+        let is_before = |one: &Touched, after: &Clock| {
+            after.get(one.stream).is_some_and(|&time| time >= one.time)
+        };
+        let mut races = Vec::new();
+        for (at, one) in self.touched.iter().enumerate() {
+            for (before, other) in self.touched[..at].iter().enumerate() {
+                let meets = other.memory.start < one.memory.end
+                    && one.memory.start < other.memory.end
+                    && (one.writes || other.writes);
+                if meets && !is_before(other, &order[at]) && !is_before(one, &order[before]) {
+                    let [(own, stream), (first, of)] =
+                        [one, other].map(|one| (one.doing, one.stream));
+                    races.push(format!("{own} (stream {stream}), {first} (stream {of})"));
+                }
+            }
+        }
+        races
     }
 
     fn wait(&mut self, stream: usize) {
@@ -183,7 +242,7 @@ impl Record {
 
     /// What was not in order.
     pub(crate) fn races(&self) -> Vec<String> {
-        self.seen().races.clone()
+        self.seen().races()
     }
 
     /// A library of others works on the stream of this handle.
@@ -206,6 +265,9 @@ impl Record {
             handle,
             &[(address, bytes, receives)],
         );
+        let at = seen.touched.len() - 1;
+        seen.ends.entry((edge, number)).or_default()[usize::from(receives)] = Some(at);
+        seen.touched[at].receives = receives.then_some((edge, number));
         let (device, mut after) = (seen.of[handle], seen.streams[handle].clone());
         let time = after[handle];
         after[handle] -= 1;

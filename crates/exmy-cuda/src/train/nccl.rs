@@ -21,13 +21,13 @@
 //!   for the receiver's host.
 //! * Before a rank receives anything for a part, all that its part before sends is given to NCCL.
 //!
-//! Part `p` then waits for earlier parts alone. Its receives wait for what part `p - 1` sends. The host
-//! that is to send that may itself be held up by the driver, for what is on its device: that is of part `p
-//! - 1` or earlier, by the third rule with all that those still had to send. The third rule makes a host
-//! wait for another: a rank's next part, `p + N`, waits until part `p + 1` has asked for all it receives,
-//! which is earlier than `p + N`. And part 0 waits for nothing. So no circle closes, whichever calls of the
-//! driver wait, those in which NCCL begins a kernel among them, and also where streams share a queue of the
-//! device.
+//! Part `p` then waits for earlier parts alone. Its receives wait for what the part before sends. The host
+//! that is to send that may itself be held up by the driver, for what is on its device. That is of its own
+//! part or of earlier ones, which by the third rule have nothing left to be given. The third rule makes a
+//! host wait for another: a rank's next part, `p + N`, waits until part `p + 1` has asked for all that it
+//! receives, and that is an earlier part. Part 0 waits for nothing. So no circle closes, whichever calls of
+//! the driver wait, those in which NCCL begins a kernel among them, and also where streams share a queue of
+//! the device.
 //!
 //! At the end of a step the sums over all parts are at rank 0. All that was sent in that step is in them,
 //! and rank 0's weights, with which they were made: nothing is on its way when weights and sums change.

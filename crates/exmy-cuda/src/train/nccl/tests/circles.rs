@@ -104,8 +104,8 @@ fn joined(devices: &[Cuda], record: &Record) -> Vec<Remote> {
     })
 }
 
-/// Trains a run of so many ranks and parts.
-fn train((size, parts): (usize, usize), recipe: &str, ways: Ways) {
+/// Trains a run of so many ranks and parts; what was not in order with the transfers.
+fn train((size, parts): (usize, usize), recipe: &str, ways: Ways) -> Vec<String> {
     let record = Record::with(ways);
     let devices: Vec<Cuda> = (0..size).map(|_| Cuda::new(record.device())).collect();
     let remotes = joined(&devices, &record);
@@ -133,18 +133,18 @@ fn train((size, parts): (usize, usize), recipe: &str, ways: Ways) {
     let claim = claim(&folder).unwrap().unwrap();
     let places = (&devices[..], links);
     train_together(places, 1, &folder, &data, &mut Silent, Vec::new(), &claim).unwrap();
+    record.races()
 }
 
 /// Fails where the ring hangs.
 fn trains(size: (usize, usize), recipe: &'static str, ways: Ways) {
     let (to, from) = channel();
-    thread::spawn(move || {
-        train(size, recipe, ways);
-        to.send(())
-    });
+    thread::spawn(move || to.send(train(size, recipe, ways)));
     let (ranks, parts) = size;
-    let ends = from.recv_timeout(LONG);
-    assert!(ends.is_ok(), "{ranks} ranks wait in a circle, {parts} parts in {recipe}, {ways:?}");
+    let Ok(races) = from.recv_timeout(LONG) else {
+        panic!("{ranks} ranks wait in a circle, {parts} parts in {recipe}, {ways:?}");
+    };
+    assert_eq!(races, [""; 0], "{ranks} ranks, {parts} parts in {recipe}, {ways:?}");
 }
 
 #[test]
