@@ -14,6 +14,11 @@ pub fn thousands(number: u64) -> String {
     text
 }
 
+/// `1 bit`, `2 bits`.
+pub fn counted(count: u64, what: &str) -> String {
+    format!("{} {what}{}", thousands(count), if count == 1 { "" } else { "s" })
+}
+
 /// A text in which whole numbers of five digits and more are in groups of three, kept together by narrow
 /// spaces.
 #[doc(hidden)]

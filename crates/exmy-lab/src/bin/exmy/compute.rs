@@ -1,11 +1,12 @@
 //! `exmy compute`: operands from stdin, results and flags to stdout.
 
-use crate::settings::{Options, answer_lines, counted, remark_on_function};
+use crate::settings::{Options, answer_lines, remark_on_function};
 use clap::Args;
 use exmy::error::{Error, Result};
 use exmy::round::Profile;
 use exmy::vectors::compute::{ComputeOptions, RandomSource, compute};
 use exmy::vectors::function::TestFunction;
+use exmy_lab::amounts::counted;
 
 /// Compute results of arithmetic, line by line
 ///

@@ -1,11 +1,12 @@
 //! `exmy convert`: codes of one format from stdin, codes of another to stdout.
 
-use crate::settings::{answer_lines, counted, remark_on};
+use crate::settings::{answer_lines, remark_on};
 use clap::Args;
 use exmy::error::Result;
 use exmy::format::Format;
 use exmy::round::{Flush, Operands, Overflow, Profile, Rounding, Tininess};
 use exmy::vectors::convert::{ConvertOptions, RandomSource, convert};
+use exmy_lab::amounts::counted;
 
 /// Convert codes from one format to another, line by line
 ///

@@ -2,11 +2,12 @@
 
 use crate::PARTLY;
 use crate::phase::Phase;
-use crate::settings::{counted, quiet_pipe};
+use crate::settings::quiet_pipe;
 use crate::stop::Stop;
 use clap::Args;
 use exmy::error::{Error, Result};
 use exmy::shown::printable_path;
+use exmy_lab::amounts::counted;
 use exmy_lab::export::{check, to_file, to_lines, to_tensorboard};
 use exmy_lab::gather::configured;
 use std::io::{BufWriter, stdout};

@@ -1,11 +1,12 @@
 //! `exmy inspect`: what a safetensors file holds, and what its numbers look like.
 
 use crate::rows::{Bar, Line, number, percent, shape, table, width};
-use crate::settings::{counted, no_stream, quiet_pipe, with_threads};
+use crate::settings::{no_stream, quiet_pipe, with_threads};
 use clap::Args;
 use exmy::error::{Error, Result};
 use exmy::safetensors::{Progress, Reader, Survey};
 use exmy::shown::{printable, printable_path};
+use exmy_lab::amounts::counted;
 use exmy_lab::runner::find_run;
 use indicatif::HumanBytes;
 use std::collections::{BTreeMap, BTreeSet};

@@ -2,12 +2,12 @@
 
 use crate::phase::Phase;
 use crate::rows::{Line, table, width};
-use crate::settings::counted;
 use crate::shortened::without_middle;
 use crate::{PARTLY, show};
 use clap::Args;
 use exmy::error::{Error, Result};
 use exmy::shown::printable_path;
+use exmy_lab::amounts::counted;
 use exmy_lab::gather::first_line;
 use exmy_lab::inventory::{Listed, age, list};
 use serde_json::json;

@@ -13,7 +13,7 @@ use exmy::vectors::convert::Summary;
 use exmy::vectors::evaluate::{Evaluator, Settings};
 use exmy::vectors::function::Kind;
 use exmy::vectors::lines::Malformed;
-use exmy_lab::amounts::thousands;
+use exmy_lab::amounts::counted;
 use exmy_lab::device::{Choice, Place, Rank, Seated};
 use std::cell::RefCell;
 use std::ffi::OsString;
@@ -334,11 +334,6 @@ pub(crate) fn remark_on_function(evaluator: &Evaluator) {
     let kinds = function.operands().iter().copied().chain([function.result()]);
     let format = |kind| if let Kind::Format(format) = kind { Some(format) } else { None };
     remark_on(evaluator.settings().profile, &kinds.filter_map(format).collect::<Vec<_>>());
-}
-
-/// `1 bit`, `2 bits`.
-pub(crate) fn counted(count: u64, what: &str) -> String {
-    format!("{} {what}{}", thousands(count), if count == 1 { "" } else { "s" })
 }
 
 /// A reader of the output that has seen enough (`| head`) is no error and ends the command well.

@@ -5,13 +5,12 @@
 
 use crate::bar::{self, bar, columns, is_narrow};
 use crate::phase;
-use crate::settings::counted;
 use crate::shortened::without_middle;
 use crate::stop::{Held, STOPPED, Stop};
 use crate::{PARTLY, rows};
 use exmy::error::{Error, Result};
 use exmy::shown::{printable, printable_json, printable_lines, printable_path};
-use exmy_lab::amounts::{duration, grouped, thousands};
+use exmy_lab::amounts::{counted, duration, grouped, thousands};
 use exmy_lab::device::Place;
 use exmy_lab::runner::{Kind, OutFolder};
 use exmy_lab::table;

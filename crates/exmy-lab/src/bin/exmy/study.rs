@@ -3,13 +3,13 @@
 use crate::bar::bar;
 use crate::phase::Phase;
 use crate::provenance::provenance;
-use crate::settings::{Work, counted};
+use crate::settings::Work;
 use crate::show::{self, wrapped};
 use crate::stop::{Held, Stop};
 use clap::Args;
 use exmy::error::{Error, Result};
 use exmy::shown::printable_path;
-use exmy_lab::amounts::{duration, operations};
+use exmy_lab::amounts::{counted, duration, operations};
 use exmy_lab::curves::Curves;
 use exmy_lab::estimate::{Cost, Estimate};
 use exmy_lab::finding::Experiment;

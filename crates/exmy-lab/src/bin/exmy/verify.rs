@@ -1,13 +1,12 @@
 //! `exmy verify`: judges case lines of Berkeley TestFloat for any operation on any formats.
 
-use crate::settings::{
-    Complaints, Options, Shown, announce, counted, quiet_pipe, remark_on_function,
-};
+use crate::settings::{Complaints, Options, Shown, announce, quiet_pipe, remark_on_function};
 use clap::Args;
 use exmy::error::Result;
 use exmy::round::Profile;
 use exmy::vectors::function::TestFunction;
 use exmy::vectors::testfloat::{Finding, Strictness, verify};
+use exmy_lab::amounts::counted;
 use std::cell::RefCell;
 use std::io::{BufWriter, Write, stdin, stdout};
 use std::ops::ControlFlow;
