@@ -158,16 +158,25 @@ fn ranks_meet_over_tcp_and_write_the_bytes_of_one() {
     }
 }
 
+/// Words go against the direction of the numbers.
+fn greet(party: &Party) {
+    let ([mut before, mut next], Seat { rank, size, .. }) = (party.beside(), &party.seat);
+    before.tell(&rank.to_string()).unwrap();
+    assert_eq!(next.hear().unwrap(), ((rank + 1) % size).to_string());
+}
+
 /// Trains on ranks that meet over TCP.
 fn meet(mut seats: Vec<Seat>, config: &Config, folder: &Folder, data: &Dataset, held: &Claim) {
     thread::scope(|scope| {
         for seat in seats.drain(1..) {
             scope.spawn(move || {
                 let party = Party::gather(seat, "same", || ()).unwrap();
+                greet(&party);
                 party.follow(&|| false, |_| Ok((Cpu::new(), Box::new(party.ring()) as _))).unwrap();
             });
         }
         let party = Party::gather(seats.remove(0), "same", || ()).unwrap();
+        greet(&party);
         let ranks = party.begin(config, Box::new(party.ring())).unwrap();
         let watch = &mut Until(u64::MAX);
         train_among(Some(ranks), &Cpu::new(), folder, data, watch, Vec::new(), held).unwrap();

@@ -173,3 +173,40 @@ fn rings_train_where_all_wait_for_the_first_part() {
         trains(size, "msamp-o1", Ways { waits: 1, one_queue: true });
     }
 }
+
+/// Whoever connects and whoever waits for the next rank ends when another rank has.
+#[test]
+fn what_waits_for_a_rank_ends_with_it() {
+    let soon = Duration::from_millis(50);
+    let record = Record::default();
+    let devices = [(); 2].map(|()| Cuda::new(record.device()));
+    let (to, said) = channel();
+    // Rank 1 does not come.
+    let ring = (record.clone(), (0..2).map(|_| Arc::default()).collect());
+    let names = [0, 1].map(|edge| format!("{edge:02x}{}", "00".repeat(127)));
+    let (held, device, tells) = (Edges::default(), devices[0].device().clone(), to.clone());
+    let given_up = held.clone();
+    thread::spawn(move || {
+        RING.set(Some(ring));
+        tells.send(Remote::join_by(&FAKES, &device, (0, &names), &held).unwrap_err().to_string())
+    });
+    thread::sleep(soon);
+    given_up.abort();
+    let error = said.recv_timeout(LONG).expect("it connects for ever");
+    assert!(error.contains("another rank has ended"), "{error}");
+    // It came, and does not receive.
+    let remote = joined(&devices, &record).remove(0);
+    let ([before, _before], [next, _next]) = (channels(1), channels(1));
+    let mut way = remote.way([Box::new(before), Box::new(next)]).unwrap();
+    let device = devices[0].clone();
+    thread::spawn(move || {
+        let mut sums = device.buffer(vec![0.0; 8]);
+        way.send(&device, sums.all()).unwrap();
+        way.turn();
+        to.send(way.receive(&device, sums.all_mut()).unwrap_err().to_string())
+    });
+    thread::sleep(soon);
+    remote.to.abort();
+    let error = said.recv_timeout(LONG).expect("it waits for ever");
+    assert!(error.contains("another rank has ended"), "{error}");
+}
