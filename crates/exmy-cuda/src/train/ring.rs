@@ -71,6 +71,14 @@ pub(super) fn failed(device: &Cuda) -> Error {
     device.check().err().unwrap_or_else(|| Error::new("there is no memory for these numbers"))
 }
 
+/// Where numbers begin on their device, and the point of its stream at which they are complete.
+pub(super) fn marked(device: &Cuda, numbers: &Slice<'_, Cuda>) -> Result<(u64, Mark)> {
+    let Some(buffer) = &numbers.memory().buffer else { return Err(failed(device)) };
+    let address = buffer.address() + 4 * numbers.start() as u64;
+    let mark = device.attempt(|| device.device().mark()).ok_or_else(|| failed(device))?;
+    Ok((address, mark))
+}
+
 impl Link<Cuda> for Ring {
     fn wait_for(&mut self, device: &Cuda) -> Result<()> {
         let waits = device.attempt(|| self.copies.after(&device.device().mark()?));
@@ -78,11 +86,7 @@ impl Link<Cuda> for Ring {
     }
 
     fn send(&mut self, device: &Cuda, numbers: Slice<'_, Cuda>) -> Result<()> {
-        let Some(buffer) = &numbers.memory().buffer else { return Err(failed(device)) };
-        let address = buffer.address() + 4 * numbers.start() as u64;
-        let Some(mark) = device.attempt(|| device.device().mark()) else {
-            return Err(failed(device));
-        };
+        let (address, mark) = marked(device, &numbers)?;
         let lent = Lent { device: device.device().clone(), address, len: numbers.len(), mark };
         self.to.as_ref().and_then(|to| to.send(lent).ok()).ok_or_else(gone)
     }

@@ -18,7 +18,7 @@ use exmy_train::nn::device::{Slice, SliceMut};
 use exmy_train::train::ranks::{Link, Wire};
 
 use super::super::Cuda;
-use super::super::ring::failed;
+use super::super::ring::{failed, marked};
 use super::{Edge, Remote, abort, gone, locked};
 use crate::Device;
 use crate::backend::Mark;
@@ -153,11 +153,7 @@ impl Link<Cuda> for Way {
     }
 
     fn send(&mut self, device: &Cuda, numbers: Slice<'_, Cuda>) -> Result<()> {
-        let Some(buffer) = &numbers.memory().buffer else { return Err(failed(device)) };
-        let address = buffer.address() + 4 * numbers.start() as u64;
-        let Some(mark) = device.attempt(|| device.device().mark()) else {
-            return Err(failed(device));
-        };
+        let (address, mark) = marked(device, &numbers)?;
         self.sent += 1;
         self.outbox.change(|queue| {
             queue.waiting.push_back(Parcel { address, len: numbers.len(), mark });
