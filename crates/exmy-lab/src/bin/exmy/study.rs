@@ -345,6 +345,8 @@ pub(crate) fn run(arguments: &Arguments, stop: &Stop) -> Result<u8> {
             shown.bar.finish_and_clear();
             if end.stopped {
                 if let Some(path) = &arguments.save_curves {
+                    // Takes seconds, more than who is asked to end has otherwise.
+                    let _held = stop.hold();
                     let complete = thin_complete(paper, &figures, (&setting, &store))?;
                     say!("{}", save_stopped(paper, &complete, path)?);
                 }
