@@ -218,11 +218,12 @@ impl Edges {
     }
 
     /// Gives up all edges, those to come as well: what waits for another rank ends, here or on the device.
+    /// When it returns all are given up, by whomever: the process may end, and NCCL does nothing any more.
     pub fn abort(&self) {
         let all = {
             let held = &mut *locked(&self.held);
             held.given_up = true;
-            std::mem::take(&mut held.all)
+            held.all.clone()
         };
         abort(&all);
     }

@@ -196,7 +196,8 @@ impl Rank {
 
 impl Drop for Rank {
     fn drop(&mut self) {
-        // Nothing waits there any more, or nobody comes any more.
+        // Nothing waits there any more, or nobody comes any more. NCCL must be through before the process
+        // ends, for then its library goes.
         self.edges.abort();
     }
 }

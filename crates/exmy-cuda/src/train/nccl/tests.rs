@@ -7,7 +7,7 @@ mod circles;
 
 use std::cell::RefCell;
 use std::ffi::{OsStr, c_char};
-use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 
 use super::library::{DONE, UniqueId, asked};
@@ -24,6 +24,8 @@ struct Fake {
     /// How often the state was asked for, and the communicator given up.
     asked: AtomicUsize,
     aborted: AtomicUsize,
+    /// Whether giving it up has begun.
+    ends: AtomicBool,
     /// How many sends and receives it was given.
     given: AtomicUsize,
     record: Record,
@@ -42,8 +44,8 @@ fn fake(state: Status, record: &Record) -> &'static Fake {
 
 fn ending(state: Status, record: &Record, end: Option<End>) -> &'static Fake {
     let [asked, aborted, given] = [(); 3].map(|()| AtomicUsize::new(0));
-    let record = record.clone();
-    Box::leak(Box::new(Fake { state: state.into(), asked, aborted, given, record, end }))
+    let (record, ends) = (record.clone(), AtomicBool::new(false));
+    Box::leak(Box::new(Fake { state: state.into(), asked, aborted, ends, given, record, end }))
 }
 
 fn of(communicator: Communicator) -> &'static Fake {
@@ -125,6 +127,9 @@ unsafe extern "C" fn receive(
 
 unsafe extern "C" fn abort(communicator: Communicator) -> Status {
     let fake = of(communicator);
+    fake.ends.store(true, Ordering::SeqCst);
+    // As NCCL's it takes its time.
+    thread::sleep(Duration::from_millis(50));
     fake.aborted.fetch_add(1, Ordering::SeqCst);
     if let Some(end) = &fake.end {
         end.give_up(&fake.record);
@@ -268,10 +273,28 @@ fn nothing_is_sent_after_the_end() {
     assert_eq!(nccl.given.load(Ordering::SeqCst), given);
 }
 
+/// The process may end as soon as its edges are given up, by whichever thread.
 #[test]
-fn numbers_go_by_nccl_only_where_it_is_asked_for() {
+fn who_gives_up_waits_for_who_already_does() {
+    let record = Record::default();
+    let (held, one) = (Edges::default(), fake(DONE, &record));
+    let _edge = joined(one, &held, Duration::from_secs(60)).unwrap();
+    thread::scope(|scope| {
+        scope.spawn(|| held.abort());
+        while !one.ends.load(Ordering::SeqCst) {
+            thread::yield_now();
+        }
+        held.abort();
+        assert_eq!(one.aborted.load(Ordering::SeqCst), 1);
+    });
+}
+
+#[test]
+fn numbers_go_by_nccl_unless_tcp_is_asked_for() {
     let asked = |value: Option<&str>| asked(value.map(OsStr::new));
-    assert_eq!([None, Some(""), Some("tcp")].map(asked), [None, None, None]);
-    assert_eq!(asked(Some("nccl")).unwrap()[0], "libnccl.so.2");
+    assert_eq!(asked(Some("tcp")), None);
+    for usual in [None, Some(""), Some("nccl")] {
+        assert_eq!(asked(usual).unwrap()[0], "libnccl.so.2");
+    }
     assert_eq!(asked(Some("/lib/nccl.so")).unwrap(), ["/lib/nccl.so"]);
 }

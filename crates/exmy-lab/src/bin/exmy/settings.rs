@@ -143,18 +143,21 @@ impl Work {
         let gathering = Phase::begin("waiting for the other ranks", self.quiet);
         let seated = Rank::gather(&self.device)?;
         drop(gathering);
+        // Ends after `rank`: who asks for the end waits until that has let go of its device.
+        let _held;
         let rank = match seated {
             Seated::Alone(place) => return work(place),
             Seated::Among(rank) => Arc::new(rank),
         };
         if rank.leads() {
             let end = work(Place::Party(rank.clone()));
+            _held = stop.hold();
             rank.dismiss(&end);
             return end;
         }
         // A signal may have reached this process alone, or all of the job. The first of them writes a
         // checkpoint and lets the others go.
-        let _held = stop.hold();
+        _held = stop.hold();
         let end = rank.follow(&|| stop.is_asked());
         if stop.is_asked() {
             end.err().iter().for_each(crate::show::error);
