@@ -3,7 +3,7 @@
 # that is asked for, ranks that are killed, resumes with other numbers of processes. Prints a line a case and ends with
 # 1 if files differ, an exit code is another, or something takes longer than its limit.
 #
-#     scripts/ranks.sh                          # GPUs, by EXMY_NCCL (see docs/clusters.md)
+#     scripts/ranks.sh                          # GPUs, by NCCL (EXMY_NCCL=tcp: without)
 #     DEVICE=cpu RANKS=3 scripts/ranks.sh       # processors
 #     SPEED=1 scripts/ranks.sh                  # also GPT-2 124M, on one GPU and on all ranks: some minutes
 set -uo pipefail

@@ -1,6 +1,6 @@
 //! NCCL's library, loaded at run time: the functions that are used, with the types of its header `nccl.h`. It
 //! is looked for when it is first needed, under the path in `EXMY_NCCL`, else by the name that NVIDIA's
-//! packages give it. Numbers go by NCCL only where that variable asks for it.
+//! packages give it. With `tcp` there numbers go without it.
 
 #![allow(unsafe_code)]
 
@@ -68,8 +68,8 @@ pub(super) struct Nccl {
 /// Where a value of `EXMY_NCCL` lets the library be looked for; nowhere if numbers are not to go by it.
 pub(super) fn asked(value: Option<&OsStr>) -> Option<Vec<String>> {
     match value.map(OsStr::to_string_lossy).as_deref() {
-        None | Some("" | "tcp") => None,
-        Some("nccl") => Some(usual()),
+        Some("tcp") => None,
+        None | Some("" | "nccl") => Some(usual()),
         Some(path) => Some(vec![path.to_owned()]),
     }
 }
@@ -116,8 +116,8 @@ pub(super) fn nccl() -> Result<&'static Nccl> {
     let found = FOUND.get_or_init(|| names().iter().find_map(|name| open(name)));
     found.as_ref().ok_or_else(|| {
         Error::new(format!("NCCL is not there: looked for {}", names().join(", "))).hint(
-            "EXMY_NCCL names its library, of NVIDIA's package or PyPI's nvidia-nccl; without that variable \
-             numbers go by TCP, slowly; the GPUs of one machine need neither: --device cuda:0,cuda:1",
+            "EXMY_NCCL names its library, of NVIDIA's package or PyPI's nvidia-nccl; EXMY_NCCL=tcp does \
+             without, slowly; the GPUs of one machine need neither: --device cuda:0,cuda:1",
         )
     })
 }
