@@ -1,11 +1,10 @@
-//! Shares of a tensor's elements in the last bin of their block: those that the OCP scale rule makes the
-//! format's largest value. The block no longer distinguishes them.
+//! Shares of a tensor's elements in the last bin of their block. The OCP scale rule makes all of these the
+//! format's largest value, so the block no longer distinguishes them.
 //!
 //! An element is in the last bin if its magnitude exceeds `limit * 2^floor(log2 m)`. `m` is the largest
 //! magnitude of its block of 32 along the rows of its tensor. `limit` is the format's largest value over
 //! its power of two: 1.75 for E4M3 (the default), E5M2 and E3M2, 1.875 for E2M3, 1.5 for E2M1. Blocks of
-//! zeros count as 0. Source: "Characterization and Mitigation of Training Instabilities in Microscaling
-//! Formats", arXiv 2506.20752, section on the mechanism, and its code.
+//! zeros count as 0. Source: arXiv 2506.20752, section on the mechanism, and its code.
 //!
 //! The places of `lastbin.activations` are `norm_output`, `activation_output` and `residual`.
 

@@ -6,11 +6,10 @@
 //! | `SITE.PRODUCT.cos` | the cosine of the angle between Y and R |
 //! | `SITE.alignment` | of the forward product: mean over outputs of `mean |y| / (mean |w| |x|)` |
 //!
-//! Y is the product as the recipe gives it, patched and rounded, R that of the unrounded operands by
-//! [`exmy::gemm::f32`]. `|w|` is the norm of an output's weights, `|x|` are those of the tokens.
-//!
-//! The value is the mean of `error` over forward products. For operators that share an input, `grad_input`
-//! is one product and stands under the first.
+//! Y is the product by the recipe, patched and rounded, R that of the unrounded operands by
+//! [`exmy::gemm::f32`]. `|w|` is the norm of an output's weights, `|x|` are those of the tokens. The value
+//! is the mean of `error` over forward products. Operators that share an input have one `grad_input`, under
+//! the first of them.
 
 use super::moments::elements;
 use super::{Key, Of, Probe, Seen, Values};

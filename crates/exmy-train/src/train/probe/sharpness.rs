@@ -7,11 +7,10 @@
 //! `each` is the mean of the same number of single sequences. `eps` is 1e-3 without an argument; it is not
 //! published.
 //!
-//! The measure is Keskar's (arXiv 1609.04836, section 2.2.2), applied to the last token's logits as in "To
-//! FP8 and Back Again" (arXiv 2405.18710, Eq. 2). The cross-entropy is convex in the logits, falls with the
-//! target's and rises with all others. So the maximum is at the vertex where the target's logit is lowered
-//! and the others are raised as far as they may be. The study searched by a few iterations of L-BFGS-B,
-//! which end below this maximum where the vocabulary is large.
+//! The measure is Keskar's (arXiv 1609.04836, section 2.2.2), of the last token's logits as in arXiv
+//! 2405.18710, Eq. 2. The cross-entropy is convex in the logits, falls with the target's and rises with all
+//! others. So its maximum is where the target's logit is lowered and the others are raised as far as they
+//! may be. The study's few iterations of L-BFGS-B end below this maximum where the vocabulary is large.
 
 use super::{Argument, Ending, Needs, Probe, Seen, Values};
 use crate::nn::sharpness::by_search;

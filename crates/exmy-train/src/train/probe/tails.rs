@@ -14,8 +14,8 @@
 //!
 //! The values: the mean kurtosis of inputs, the largest output of all sites, the largest p99 of inputs.
 //!
-//! Source: "Dissecting Outlier Dynamics in LLM NVFP4 Pretraining" (arXiv 2602.02047), which does not print
-//! how magnitudes and blocks are normalized; the usual way is taken. Blocks of zeros have no spike.
+//! Source: arXiv 2602.02047. It does not print how magnitudes and blocks are normalized; the usual way is
+//! taken. Blocks of zeros have no spike.
 
 use super::moments::{Powers, brief, column_maxima, elements, quantile, sorted};
 use super::{Key, Of, Probe, Seen, Values};

@@ -12,8 +12,7 @@
 //!
 //! The values: the norm of the whole gradient, the mean of all gains, the mean of all `|cos|`.
 //!
-//! Alignment of the two is how SwiGLU makes outliers ("Scaling FP8 training to trillion-token LLMs", arXiv
-//! 2409.12517).
+//! Aligned gates and ups are how SwiGLU makes outliers (arXiv 2409.12517).
 
 use super::moments::{Powers, elements, quantile, sorted};
 use super::{Key, Of, Probe, Seen, Values};
