@@ -77,6 +77,40 @@ fn results_are_filled_in() {
     assert!(wrong.unwrap_err().to_string().contains("volta does not multiply"));
 }
 
+/// Of dot products worked out by hand: 1 and 2^-20 cut whole, 1 - 1, an infinity, a subnormal number.
+#[test]
+fn coverage_counts_what_happens() {
+    let tile = |a: [u64; 2], b: [u64; 2], c: f32| TileOperands {
+        a: a.to_vec(),
+        b: b.to_vec(),
+        c: vec![c.to_bits().into()],
+        ..TileOperands::default()
+    };
+    // In e5m2: 1 is 0x3C, -1 0xBC, 2^-10 0x14, infinity 0x7C, the least subnormal 0x01.
+    let tiles = [
+        tile([0x3C, 0x14], [0x3C, 0x14], 0.0),
+        tile([0x3C, 0xBC], [0x3C, 0x3C], 0.0),
+        tile([0x7C, 0x3C], [0x3C, 0x00], 2.0),
+        tile([0x01, 0x00], [0x3C, 0x3C], 0.0),
+    ];
+    let tiles = Tiles::with_operands("e5m2".parse().unwrap(), [1, 1, 2], &tiles).unwrap();
+    let table = tiles.coverage(&"hopper:e5m2".parse().unwrap()).unwrap().to_string();
+    let rows: Vec<&str> = table.lines().map(str::trim_start).collect();
+    for row in [
+        "4  all dot products",
+        "5  a is normal",
+        "1  a is zero",
+        "7  b is normal",
+        "1  b is zero",
+        "3  c is zero",
+        "1  step with a term that is cut whole",
+        "1  step with a sum that cancels to zero",
+        "1  step decided by an infinity or a NaN",
+    ] {
+        assert!(rows.contains(&row), "no {row:?} in\n{table}");
+    }
+}
+
 #[test]
 fn wrong_files_are_answered() {
     let with = |offset: usize, bytes: &[u8]| {
