@@ -8,6 +8,7 @@
 //! file trains models of its own on it, and says how to run both. The weights are those of seed 1,
 //! the batches those of the embedded language; both are the same bits on every machine.
 
+mod flash_linear;
 mod losses;
 mod proxy;
 
@@ -59,7 +60,7 @@ fn data() -> Dataset {
 /// Every step's loss, and in how many the gradient was clipped.
 fn train(config: &Config, data: &Dataset) -> (Vec<f64>, usize) {
     let mut trainer = Trainer::new(config, data).unwrap();
-    let steps: Vec<_> = (0..STEPS).map(|_| trainer.step(None)).collect();
+    let steps: Vec<_> = (0..config.train.steps).map(|_| trainer.step(None)).collect();
     let clipped = steps.iter().filter(|step| step.clipped).count();
     (steps.iter().map(|step| step.loss).collect(), clipped)
 }
@@ -130,31 +131,34 @@ fn write_models() {
     std::fs::create_dir_all(&folder).unwrap();
     let data = data();
     for (name, preset, changes, _) in MODELS {
-        let config = config(preset, changes);
-        let trainer = Trainer::new(&config, &data).unwrap();
-        let params = &trainer.state().params;
-        let mut tensors: Vec<Tensor> = Vec::new();
-        for entry in trainer.layout() {
-            let bytes = params[entry.range.clone()].iter().flat_map(|x| x.to_le_bytes());
-            tensors.push((entry.name.clone(), Dtype::F32, entry.shape.clone(), bytes.collect()));
-        }
-        let (batch, context) = (config.train.batch, config.model.context());
-        let (mut read, mut predicted) = (Vec::new(), Vec::new());
-        for step in 0..STEPS {
-            let mut tokens = vec![0; batch * context];
-            let mut targets = tokens.clone();
-            let batches = Batches::new(&data.train);
-            batches.fill(config.seed, step, batch, context, &mut tokens, &mut targets);
-            read.extend(tokens.iter().flat_map(|token| token.to_le_bytes()));
-            predicted.extend(targets.iter().flat_map(|token| token.to_le_bytes()));
-        }
-        let shape = vec![STEPS as usize, batch, context];
-        tensors.push(("batches.tokens".into(), Dtype::I32, shape.clone(), read));
-        tensors.push(("batches.targets".into(), Dtype::I32, shape, predicted));
-        let losses = train(&config, &data).0.iter().flat_map(|loss| loss.to_le_bytes()).collect();
-        tensors.push(("exmy.losses".into(), Dtype::F64, vec![STEPS as usize], losses));
-        save(&folder.join(name), &config, &tensors);
+        write_model(&folder.join(name), &config(preset, changes), &data);
     }
+}
+
+fn write_model(path: &Path, config: &Config, data: &Dataset) {
+    let trainer = Trainer::new(config, data).unwrap();
+    let params = &trainer.state().params;
+    let mut tensors: Vec<Tensor> = Vec::new();
+    for entry in trainer.layout() {
+        let bytes = params[entry.range.clone()].iter().flat_map(|x| x.to_le_bytes());
+        tensors.push((entry.name.clone(), Dtype::F32, entry.shape.clone(), bytes.collect()));
+    }
+    let (steps, batch, context) = (config.train.steps, config.train.batch, config.model.context());
+    let (mut read, mut predicted) = (Vec::new(), Vec::new());
+    for step in 0..steps {
+        let mut tokens = vec![0; batch * context];
+        let mut targets = tokens.clone();
+        let batches = Batches::new(&data.train);
+        batches.fill(config.seed, step, batch, context, &mut tokens, &mut targets);
+        read.extend(tokens.iter().flat_map(|token| token.to_le_bytes()));
+        predicted.extend(targets.iter().flat_map(|token| token.to_le_bytes()));
+    }
+    let shape = vec![steps as usize, batch, context];
+    tensors.push(("batches.tokens".into(), Dtype::I32, shape.clone(), read));
+    tensors.push(("batches.targets".into(), Dtype::I32, shape, predicted));
+    let losses = train(config, data).0.iter().flat_map(|loss| loss.to_le_bytes()).collect();
+    tensors.push(("exmy.losses".into(), Dtype::F64, vec![steps as usize], losses));
+    save(path, config, &tensors);
 }
 
 /// Name, element type, shape and bytes of what a file holds.

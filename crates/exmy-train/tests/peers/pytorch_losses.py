@@ -93,8 +93,6 @@ class Attention(nn.Module):
 
 
 class GatedLinearAttention(nn.Module):
-    """S = diag(a) S + k^T v, y = q S / sqrt(head) (arXiv 2312.06635, equation 4)."""
-
     def __init__(self, m):
         super().__init__()
         gla, d = m["gla"], m["d_model"]
@@ -112,16 +110,21 @@ class GatedLinearAttention(nn.Module):
         decay = F.logsigmoid(self.gk_proj(x)) / self.tau
         if self.least != 0:
             decay = decay.clamp(min=self.least)
-        parts = self.q_proj(x), self.k_proj(x), self.v_proj(x), decay.exp()
-        q, k, v, a = (y.view(batch, tokens, self.heads, -1) for y in parts)
-        q = q / math.sqrt(q.shape[-1])
-        state = x.new_zeros(batch, self.heads, k.shape[-1], v.shape[-1])
+        parts = self.q_proj(x), self.k_proj(x), self.v_proj(x), decay
+        y = self.recurrence(*(y.view(batch, tokens, self.heads, -1) for y in parts))
+        y = self.g_norm_swish_gate(y).flatten(2)
+        return self.o_proj(y * F.silu(self.g_proj(x)))
+
+    @staticmethod
+    def recurrence(q, k, v, decay):
+        """S = diag(a) S + k^T v, y = q S / sqrt(head) (arXiv 2312.06635, equation 4), `decay` being log a."""
+        q, a = q / math.sqrt(q.shape[-1]), decay.exp()
+        state = q.new_zeros(q.shape[0], q.shape[2], k.shape[-1], v.shape[-1])
         outputs = []
-        for t in range(tokens):
+        for t in range(q.shape[1]):
             state = a[:, t, :, :, None] * state + k[:, t, :, :, None] * v[:, t, :, None, :]
             outputs.append(torch.einsum("bhk,bhkv->bhv", q[:, t], state))
-        y = self.g_norm_swish_gate(torch.stack(outputs, dim=1)).flatten(2)
-        return self.o_proj(y * F.silu(self.g_proj(x)))
+        return torch.stack(outputs, dim=1)
 
 
 class Mlp(nn.Module):
@@ -216,14 +219,19 @@ def learning_rate(train, step):
     raise ValueError(kind)
 
 
-def losses(config, tensors, dtype):
-    """The loss of every step, and in how many steps the gradient was clipped."""
-    train = config["train"]
+def initial(config, tensors, dtype):
+    """The decoder with the weights that exmy began with."""
     decoder = Decoder(config["model"])
     own = ("batches.", "exmy.")
     weights = {name: x for name, x in tensors.items() if not name.startswith(own)}
     decoder.load_state_dict(weights, strict=True)
-    decoder.to(dtype)
+    return decoder.to(dtype)
+
+
+def losses(config, tensors, dtype):
+    """The loss of every step, and in how many steps the gradient was clipped."""
+    train = config["train"]
+    decoder = initial(config, tensors, dtype)
     everything = train["decay"] == "all"
     groups = [
         {"params": [p for p in decoder.parameters() if everything or p.ndim > 1]},
