@@ -1,4 +1,5 @@
-//! A published model that continues a sequence of tokens, with a cache of keys and values.
+//! A published model that continues a sequence of tokens, with a cache of keys and values. Of gated linear
+//! attention, which has none, every token is a pass over all tokens so far.
 //!
 //! Tokens are drawn as [`sample`](crate::train::sample) draws them. What a recipe says of keys and values
 //! (`+k:tensor=mxfp8-e4m3`) is what the cache holds. All tokens that are given at once, a prompt or one new
@@ -21,8 +22,15 @@ pub struct Generator<D: Quantize = Cpu> {
     params: Buffer<D>,
     plan: Plan,
     images: Images<D>,
-    cache: Cache<D>,
+    past: Past<D>,
     options: Sampling,
+}
+
+/// The sequence so far.
+enum Past<D: Quantize> {
+    Cached(Cache<D>),
+    /// Tokens that are computed again.
+    Tokens(Vec<u32>),
 }
 
 impl<D: Quantize> Generator<D> {
@@ -56,11 +64,9 @@ impl<D: Quantize> Generator<D> {
                     "text is generated with a cache, which has keys and values: leave the rule out",
                 ));
         }
-        let cache = decoder.cache().ok_or_else(|| {
-            Error::new("a model with gated linear attention has no keys and values to keep")
-        })?;
+        let past = decoder.cache().map_or(Past::Tokens(Vec::new()), Past::Cached);
         let params = device.buffer(params);
-        Ok(Self { device, decoder, params, plan, images: Images::default(), cache, options })
+        Ok(Self { device, decoder, params, plan, images: Images::default(), past, options })
     }
 
     /// Keeps rounded weights, of so many bytes at most, so that tokens after the first need not round them
@@ -73,7 +79,10 @@ impl<D: Quantize> Generator<D> {
 
     /// Tokens of the sequence so far.
     pub fn tokens(&self) -> usize {
-        self.cache.tokens()
+        match &self.past {
+            Past::Cached(cache) => cache.tokens(),
+            Past::Tokens(seen) => seen.len(),
+        }
     }
 
     /// How many more tokens fit.
@@ -89,10 +98,16 @@ impl<D: Quantize> Generator<D> {
     /// # Panics
     /// If there are no tokens, more than [`remaining`](Self::remaining), or one is outside of the vocabulary.
     pub fn logits(&mut self, tokens: &[u32]) -> Result<Vec<f32>> {
-        let Self { device, decoder, params, plan, images, cache, options } = self;
-        let phase = Phase::Sample((cache.tokens() + tokens.len()) as u64);
+        let phase = Phase::Sample((self.tokens() + tokens.len()) as u64);
+        let Self { device, decoder, params, plan, images, past, options } = self;
         let mut engine = Engine::new(plan, options.seed, phase, images);
-        let logits = decoder.continued(&*params, tokens, cache, &mut engine);
+        let logits = match past {
+            Past::Cached(cache) => decoder.continued(&*params, tokens, cache, &mut engine),
+            Past::Tokens(seen) => {
+                seen.extend(tokens);
+                decoder.last_logits(&*params, seen, &mut engine)
+            }
+        };
         let logits = device.read(logits).into_owned();
         device.check()?;
         Ok(logits)

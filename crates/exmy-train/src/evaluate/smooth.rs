@@ -10,7 +10,7 @@
 //! are 1e-5 at least. o and down read what no norm writes, and stay.
 
 use super::layers::Layers;
-use crate::nn::decoder::{Config, NormPlace};
+use crate::nn::decoder::{Config, Mixer, NormPlace};
 use crate::nn::parameters::Layout;
 use crate::nn::site::{Operator, Site};
 use exmy::error::{Error, Result};
@@ -33,7 +33,7 @@ pub fn factors(inputs: &[f64], weights: &[f64], strength: f64) -> Vec<f64> {
 /// Changes a model's parameters by what was found in a calibration text.
 ///
 /// # Errors
-/// If the model has no norms before its linear operators.
+/// If the model has no norms before its linear operators, or gates that read them, too.
 ///
 /// # Panics
 /// If `params` have not the layout's length, or `seen` is of another model.
@@ -49,6 +49,10 @@ pub fn smooth(
             "norms come after what they norm in this model, not before q, k, v",
         )
         .hint("SmoothQuant changes the norms before linear operators: leave it out"));
+    }
+    if config.mixer.any(Mixer::Gla, config.layers) {
+        return Err(Error::new("the norms of gated linear attention are read by its gates, too")
+            .hint("SmoothQuant changes what reads a norm where that is q, k, v: leave it out"));
     }
     for layer in 0..config.layers {
         let norms = ["input_layernorm", "post_attention_layernorm"];

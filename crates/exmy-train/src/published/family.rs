@@ -1,10 +1,11 @@
 //! `config.json` of Hugging Face's models as the shape of a decoder.
 //!
 //! Every key is either used, known to change nothing in a forward pass, or an error that names it. Defaults
-//! of keys that a file lacks are those of the family's class in `transformers`.
+//! of keys that a file lacks are those of the family's class in `transformers`, of `gla` that of Flash Linear
+//! Attention (<https://github.com/fla-org/flash-linear-attention>, `GLAConfig`).
 
 use crate::nn::decoder::{
-    Biases, Config, InitScheme, Mlp, Norm, NormPlace, Position, QkNorm, Scaling,
+    Biases, Config, Gla, InitScheme, Mixer, Mixers, Mlp, Norm, NormPlace, Position, QkNorm, Scaling,
 };
 use exmy::error::{Error, Result};
 use exmy::safetensors::quoted;
@@ -21,7 +22,7 @@ pub struct Shape {
 }
 
 /// The families that are read, as `model_type` has them.
-pub const FAMILIES: [&str; 6] = ["gpt2", "llama", "mistral", "olmo2", "qwen2", "qwen3"];
+pub const FAMILIES: [&str; 7] = ["gla", "gpt2", "llama", "mistral", "olmo2", "qwen2", "qwen3"];
 
 /// Keys that change nothing in a forward pass in f32.
 const IGNORED: [&str; 33] = [
@@ -58,6 +59,17 @@ const IGNORED: [&str; 33] = [
     "transformers.js_config",
     "transformers_version",
     "use_cache",
+];
+
+/// Keys of `gla` that change nothing in a forward pass in f32 without a convolution.
+const FUSED: [&str; 7] = [
+    "conv_bias",
+    "conv_size",
+    "fuse_cross_entropy",
+    "fuse_linear_cross_entropy",
+    "fuse_norm",
+    "fuse_swiglu",
+    "use_l2warp",
 ];
 
 /// The keys of a file that are yet to be looked at.
@@ -128,6 +140,7 @@ pub fn read(text: &[u8]) -> Result<Shape> {
     let family = keys.take("model_type");
     let family = family.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned();
     let shape = match family.as_str() {
+        "gla" => gla(&mut keys)?,
         "gpt2" => gpt2(&mut keys)?,
         _ if FAMILIES.contains(&family.as_str()) => llama(&mut keys, &family)?,
         _ => {
@@ -249,6 +262,78 @@ fn rotations(keys: &mut Keys) -> Result<(f64, Scaling)> {
     }
     keys.only("partial_rotary_factor", &1.0.into())?;
     Ok((base.unwrap_or(10_000.0), scaling))
+}
+
+/// Flash Linear Attention's GLA.
+fn gla(keys: &mut Keys) -> Result<Shape> {
+    let form = keys.take("attn_mode").unwrap_or_else(|| "chunk".into());
+    let forms = ["chunk", "fused_chunk", "fused_recurrent"];
+    if !form.as_str().is_some_and(|form| forms.contains(&form)) {
+        return Err(wrong(
+            "attn_mode",
+            &form,
+            &format!("{} are, to the same end", forms.join(", ")),
+        ));
+    }
+    for key in ["use_output_gate", "elementwise_affine", "use_gk"] {
+        keys.only(key, &true.into())?;
+    }
+    for key in ["use_short_conv", "use_gv"] {
+        keys.only(key, &false.into())?;
+    }
+    for key in ["hidden_act", "gate_fn"] {
+        keys.only(key, &"swish".into())?;
+    }
+    for key in ["feature_map", "attn", "attnres_block_size"] {
+        keys.only(key, &Value::Null)?;
+    }
+    // The layer knows these two, but a model does not hand them on.
+    for key in ["gate_logit_normalizer", "gate_low_rank_dim"] {
+        keys.only(key, &16.into())?;
+    }
+    // How it is computed, what is minimized, and the convolution that is not there.
+    for key in FUSED {
+        keys.take(key);
+    }
+    let d_model = keys.needed("hidden_size")?;
+    let heads = keys.size("num_heads")?.unwrap_or(4);
+    keys.only("num_kv_heads", &heads.into())?;
+    // As GatedMLP: two thirds of so many widths, up to the next multiple of 256.
+    let ratio = keys.number("hidden_ratio")?.unwrap_or(4.0);
+    let thirds = (d_model as f64 * ratio * 2.0 / 3.0) as usize;
+    let hidden = keys.size("intermediate_size")?;
+    let hidden = hidden.unwrap_or(thirds.checked_next_multiple_of(256).unwrap_or(usize::MAX));
+    let least = keys.number("clamp_min")?;
+    if let Some(least) = least.filter(|least| *least >= 0.0) {
+        let works = "a number below 0, or null for none, is: decays are below 1";
+        return Err(wrong("clamp_min", &least.into(), works));
+    }
+    let gla = Gla::default();
+    let config = Config {
+        vocab: keys.needed("vocab_size")?,
+        context: keys.size("max_position_embeddings")?.unwrap_or(2048),
+        layers: keys.needed("num_hidden_layers")?,
+        d_model,
+        heads,
+        kv_heads: heads,
+        hidden,
+        mixer: Mixers::all(Mixer::Gla),
+        norm: Norm::RmsNorm,
+        norm_eps: keys.number("norm_eps")?.unwrap_or(1e-6),
+        position: Position::None,
+        mlp: Mlp::Swiglu,
+        tied: keys.truth("tie_word_embeddings", false)?,
+        init: InitScheme::Normal,
+        gla: Gla {
+            heads,
+            expand_k: keys.number("expand_k")?.unwrap_or(gla.expand_k),
+            expand_v: keys.number("expand_v")?.unwrap_or(gla.expand_v),
+            gate_min: least.unwrap_or(gla.gate_min),
+            ..gla
+        },
+        ..Config::default()
+    };
+    Ok(Shape { config, full: None })
 }
 
 fn gpt2(keys: &mut Keys) -> Result<Shape> {

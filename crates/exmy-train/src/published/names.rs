@@ -1,10 +1,10 @@
 //! The tensors of a file and the parameters of a model, matched by their names.
 //!
-//! A tensor is a parameter's where it has its name, that of Hugging Face's Llama (or OLMo 2). The name may
-//! have the prefixes `module.` and `_orig_mod.` of PyTorch's wrappers, lack `model.` at its beginning, or be
-//! one of GPT-2's of Hugging Face and nanoGPT (`transformer.h.0.attn.c_attn.weight`). Of GPT-2 the fused q,
-//! k, v are divided, and matrices stored (in, out) by Hugging Face's `Conv1D` are transposed. The names of
-//! GGUF files are translated first.
+//! A tensor is a parameter's where it has its name, that of Hugging Face's Llama (or OLMo 2), or Flash Linear
+//! Attention's for it (`model.layers.0.attn_norm.weight`). The name may have the prefixes `module.` and
+//! `_orig_mod.` of PyTorch's wrappers, lack `model.` at its beginning, or be one of GPT-2's of Hugging Face
+//! and nanoGPT (`transformer.h.0.attn.c_attn.weight`). Of GPT-2 the fused q, k, v are divided, and matrices
+//! stored (in, out) by Hugging Face's `Conv1D` are transposed. The names of GGUF files are translated first.
 
 use crate::nn::parameters::Layout;
 use exmy::error::{Error, Result};
@@ -53,6 +53,24 @@ fn of_gpt2(name: &str) -> Vec<(String, Cut)> {
     Vec::new()
 }
 
+/// The name of a tensor of Flash Linear Attention; others are as they were.
+fn of_fla(name: &str) -> String {
+    for (theirs, ours) in [
+        ("embeddings.", "embed_tokens."),
+        ("attn_norm.", "input_layernorm."),
+        ("mlp_norm.", "post_attention_layernorm."),
+        // Where the norm and the gate are two kernels (`fuse_norm` is false).
+        ("attn.g_norm.", "attn.g_norm_swish_gate."),
+    ] {
+        if let Some((before, after)) = name.split_once(theirs)
+            && (before.is_empty() || before.ends_with('.'))
+        {
+            return format!("{before}{ours}{after}");
+        }
+    }
+    name.to_owned()
+}
+
 /// The name in Hugging Face's files of a tensor of a GGUF file, if it has one.
 pub(crate) fn of_gguf(name: &str) -> Option<String> {
     let (stem, kind) = name.rsplit_once('.')?;
@@ -94,7 +112,8 @@ fn places(name: &str, layout: &Layout) -> Vec<(String, Cut)> {
     {
         plain = rest;
     }
-    for candidate in [plain.to_owned(), format!("model.{plain}")] {
+    let fla = of_fla(plain);
+    for candidate in [plain.to_owned(), format!("model.{plain}"), format!("model.{fla}"), fla] {
         if layout.find(&candidate).is_some() {
             return vec![(candidate, Cut::Whole)];
         }

@@ -187,6 +187,9 @@ class Decoder(nn.Module):
             self.lm_head = linear(d, m["vocab"])
 
     def forward(self, tokens, targets):
+        return F.cross_entropy(self.logits(tokens).flatten(0, 1), targets.flatten().long())
+
+    def logits(self, tokens):
         model = self.model
         x = model.embed_tokens(tokens)
         if hasattr(model, "sink"):
@@ -197,8 +200,7 @@ class Decoder(nn.Module):
         for layer in model.layers:
             x = layer(x)
         head = self.lm_head if hasattr(self, "lm_head") else model.embed_tokens
-        logits = F.linear(model.norm(x), head.weight)
-        return F.cross_entropy(logits.flatten(0, 1), targets.flatten().long())
+        return F.linear(model.norm(x), head.weight)
 
 
 def learning_rate(train, step):

@@ -122,7 +122,7 @@ fn kept_weights_change_no_bit() {
 #[test]
 fn piece_by_piece_is_the_same() {
     let recipes = ["f32", "nvfp4", "mxfp4+layer1=bf16"].map(|name| name.parse().unwrap());
-    for family in ["gpt2", "llama", "olmo2", "qwen3"] {
+    for family in ["gla", "gpt2", "llama", "olmo2", "qwen3"] {
         let mut model = Published::open(&data(family)).unwrap();
         let (tokens, _) = truth(&data(family).join("truth.safetensors"));
         let windows = Windows { window: 16, stride: 8 }.of(tokens.len());

@@ -122,9 +122,14 @@ fn weights_are_those_of_the_papers_equations() {
 /// On the text that it was calibrated with a model loses less than by rounding to nearest.
 #[test]
 fn a_model_loses_less() {
-    let mut model = Published::open(&data("qwen2")).unwrap();
+    ["gla", "qwen2"].iter().for_each(|family| loses_less(family));
+}
+
+#[track_caller]
+fn loses_less(family: &str) {
+    let mut model = Published::open(&data(family)).unwrap();
     let (config, weights) = (*model.config(), model.weights(|_| {}).unwrap());
-    let tokens = truth(&data("qwen2/truth.safetensors")).0;
+    let tokens = truth(&data(family).join("truth.safetensors")).0;
     let mut inputs = Hessians::default();
     watch_text(&config, &weights, &tokens, &mut inputs).unwrap();
     for (format, name) in [(BlockFormat::MXFP4, "mxfp4"), (BlockFormat::NVFP4, "nvfp4")] {
@@ -141,6 +146,6 @@ fn a_model_loses_less() {
             evaluation.measures().last().unwrap().divergence[0]
         };
         let (nearest, found) = (cost(&nearest, None), cost("f32", Some(&changed)));
-        assert!(found > 0.0 && found < 0.8 * nearest, "{name}: {found} {nearest}");
+        assert!(found > 0.0 && found < 0.8 * nearest, "{family} {name}: {found} {nearest}");
     }
 }

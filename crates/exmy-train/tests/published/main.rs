@@ -1,4 +1,5 @@
-//! Models as others publish them, against transformers and gguf: `scripts/published-models.py` made the data.
+//! Models as others publish them, against transformers and gguf: `scripts/published-models.py` made the data,
+//! and `tests/peers/flash_linear.py` that of `gla`, by Flash Linear Attention's recurrence.
 
 mod blocks;
 mod converted;
@@ -50,7 +51,7 @@ fn farthest(a: &[f32], b: &[f32]) -> f32 {
 /// Logits are up to 6; sums of two blocks of width 32 in another order differ by some 1e-6.
 #[test]
 fn families_have_the_logits_of_transformers() {
-    for family in ["gpt2", "llama", "llama3", "mistral", "olmo2", "qwen2", "qwen3"] {
+    for family in ["gla", "gpt2", "llama", "llama3", "mistral", "olmo2", "qwen2", "qwen3"] {
         let folder = data(family);
         let (tokens, expected) = truth(&folder.join("truth.safetensors"));
         let error = farthest(&logits(&folder, &tokens), &expected);
@@ -125,12 +126,28 @@ fn what_is_not_supported_is_named() {
         ("qwen2", "layer_types", json!(["chunked_attention"])),
         ("gpt2", "scale_attn_by_inverse_layer_idx", json!(true)),
         ("gpt2", "activation_function", json!("silu")),
+        ("gla", "attn_mode", json!("parallel")),
+        ("gla", "num_kv_heads", json!(1)),
+        ("gla", "feature_map", json!("elu")),
+        ("gla", "use_short_conv", json!(true)),
+        ("gla", "use_output_gate", json!(false)),
+        ("gla", "gate_logit_normalizer", json!(8)),
+        ("gla", "gate_low_rank_dim", json!(8)),
+        ("gla", "hidden_act", json!("powlu")),
+        ("gla", "clamp_min", json!(0.0)),
+        ("gla", "expand_k", json!(0.51)),
+        ("gla", "attn", json!({"layers": [1], "num_heads": 2})),
+        ("gla", "attnres_block_size", json!(2)),
+        ("gla", "rope_theta", json!(10_000.0)),
     ] {
         let error = with(family, key, value);
         let ours = if key == "num_key_value_heads" { "kv_heads" } else { key };
         assert!(error.contains("config.json") && error.contains(ours), "{error}");
     }
     assert!(with("llama", "use_cache", json!(false)).contains("Shape"));
+    // Two thirds of four widths of 32, up to 256.
+    assert!(with("gla", "intermediate_size", json!(null)).contains("hidden: 256"));
+    assert!(with("gla", "attn_mode", json!("fused_recurrent")).contains("Shape"));
     assert!(with("mistral", "sliding_window", json!(16)).contains("full: Some(16)"));
 }
 

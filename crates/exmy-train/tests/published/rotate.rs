@@ -66,7 +66,9 @@ fn the_function_stays() {
             assert_eq!(same, stays.iter().any(|name| entry.name.contains(name)), "{}", entry.name);
         }
     }
-    for (family, why) in [("olmo2", "norms come after"), ("gpt2", "layer norms")] {
+    for (family, why) in
+        [("olmo2", "norms come after"), ("gpt2", "layer norms"), ("gla", "gated linear")]
+    {
         let (config, weights, _) = model(family);
         let (config, mut weights) = untied(&config, weights);
         let error = rotate(&config, &config.layout(), &mut weights, 1).unwrap_err();

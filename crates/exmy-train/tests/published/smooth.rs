@@ -40,10 +40,12 @@ fn the_function_stays() {
         let error = farthest(&logits(&config, &weights, &tokens), &before);
         assert!(error < 2e-5 && weights != old, "{family}: {error:e}");
     }
-    let (config, mut weights, tokens) = model("olmo2");
-    let seen = Layers::of_text(&config, &weights, &tokens).unwrap();
-    let error = smooth(&config, &config.layout(), &mut weights, &seen, 0.5).unwrap_err();
-    assert!(error.to_string().contains("norms come after"), "{error}");
+    for (family, why) in [("olmo2", "norms come after"), ("gla", "by its gates, too")] {
+        let (config, mut weights, tokens) = model(family);
+        let seen = Layers::of_text(&config, &weights, &tokens).unwrap();
+        let error = smooth(&config, &config.layout(), &mut weights, &seen, 0.5).unwrap_err();
+        assert!(error.to_string().contains(why), "{family}: {error}");
+    }
 }
 
 /// The factors of the first norm's channels from what it writes, computed here in f64.

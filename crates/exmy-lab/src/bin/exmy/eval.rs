@@ -32,9 +32,9 @@ use std::path::{Path, PathBuf};
 /// Say what number formats cost a trained model: perplexity, divergence and agreement on a text
 ///
 /// MODEL is a folder of Hugging Face (config.json, safetensors, tokenizer.json) or a GGUF file: Llama,
-/// Mistral, SmolLM2, Qwen2, Qwen3, OLMo 2, GPT-2. Recipes are those of `exmy train`; the forward products of
-/// all linear layers, the head's too, round their inputs and weights by them. Differences are those to the
-/// first recipe.
+/// Mistral, SmolLM2, Qwen2, Qwen3, OLMo 2, GPT-2, Flash Linear Attention's GLA. Recipes are those of `exmy
+/// train`; the forward products of all linear layers, the head's too, round their inputs and weights by them.
+/// Differences are those to the first recipe.
 #[derive(Args)]
 #[command(after_long_help = HELP)]
 pub(crate) struct Arguments {

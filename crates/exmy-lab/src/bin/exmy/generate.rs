@@ -24,9 +24,9 @@ use std::time::Instant;
 
 /// Continue a text with a published model, in any number format
 ///
-/// MODEL is that of `exmy eval`. Keys and values of the tokens so far stay in a cache. The same command gives
-/// the same text on every machine. It ends at the model's own end, at a text of --stop, after --tokens, or
-/// where the model's context does.
+/// MODEL is that of `exmy eval`. Keys and values of the tokens so far stay in a cache; gated linear attention
+/// has none and computes all of them again. The same command gives the same text on every machine. It ends at
+/// the model's own end, at a text of --stop, after --tokens, or where the model's context does.
 #[derive(Args)]
 pub(crate) struct Arguments {
     /// Folder with config.json, or a GGUF file
@@ -170,9 +170,16 @@ fn generate(arguments: &Arguments, recipe: &Recipe) -> Result<u8> {
     let params = model.weights(|_| {})?;
     drop(reading);
     if !quiet {
-        let (cache, weights) = (cache_bytes(&config, capacity), 4 * params.len() as u64);
-        let size = memory::size;
-        say!("memory   weights {}, cache of {capacity} tokens {}", size(weights), size(cache));
+        let weights = memory::size(4 * params.len() as u64);
+        match cache_bytes(&config, capacity) {
+            0 => say!("memory   weights {weights}, no cache"),
+            cache => {
+                say!(
+                    "memory   weights {weights}, cache of {capacity} tokens {}",
+                    memory::size(cache)
+                );
+            }
+        }
     }
     let options = Sampling {
         temperature: arguments.temperature,

@@ -37,8 +37,11 @@ impl<D: Device> Cache<D> {
     }
 }
 
-/// Bytes of a cache of so many tokens.
+/// Bytes of a cache of so many tokens; 0 of a model that has [none](Decoder::cache).
 pub fn cache_bytes(config: &Config, tokens: usize) -> u64 {
+    if config.mixer.any(Mixer::Gla, config.layers) {
+        return 0;
+    }
     (config.layers * tokens * 2 * config.kv_heads * config.head_dim() * size_of::<f32>()) as u64
 }
 
