@@ -11,3 +11,4 @@ mod names;
 mod peers;
 mod scalars;
 mod traits;
+mod types;

@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 
 use crate::common::power;
+use crate::types::Custom;
 use exmy::format::{Format, Value};
 use exmy::math::{Context, Operand};
 use exmy::minifloat::*;
@@ -11,117 +12,6 @@ use exmy::slice::Converter;
 use half::{bf16, f16};
 use num_traits::Bounded;
 use proptest::prelude::*;
-
-fn agrees<F: FloatFormat>(name: &str) {
-    let format: Format = name.parse().unwrap();
-    assert_eq!(Minifloat::<F>::FORMAT, format, "{name}");
-    assert_eq!(F::Bits::WIDTH, format.storage_bits(), "{name}");
-    assert_eq!(size_of::<Minifloat<F>>() * 8, F::Bits::WIDTH as usize);
-    let bits = |x: Minifloat<F>| x.to_bits().to_u64();
-    assert_eq!(bits(Minifloat::<F>::MAX), format.max_code(), "{name}");
-    assert_eq!(Minifloat::<F>::NAN.map(bits), format.nan_code(), "{name}");
-    assert_eq!(Minifloat::<F>::INFINITY.map(bits), format.infinity_code(false), "{name}");
-    if format.bits() > 16 {
-        return;
-    }
-    let all = || format.codes().map(|code| Minifloat::<F>::from_bits(F::Bits::from_u64(code)));
-    let finite = || all().filter(|x| x.is_finite());
-    let least = finite().min_by(Minifloat::total_cmp).unwrap();
-    assert_eq!((bits(Minifloat::<F>::MIN), Minifloat::<F>::min_value()), (bits(least), least));
-    assert_eq!(Minifloat::<F>::MAX, finite().max_by(Minifloat::total_cmp).unwrap(), "{name}");
-    let smallest = finite().filter(|x| x.to_f64() > 0.0).min_by(Minifloat::total_cmp).unwrap();
-    assert_eq!(Minifloat::<F>::MIN_POSITIVE, smallest, "{name}");
-    // Epsilon by its definition: the next number after 1, less 1, if that is a number.
-    let next = finite().filter(|x| x.to_f64() > 1.0).min_by(Minifloat::total_cmp);
-    let epsilon = next
-        .filter(|_| finite().any(|x| x.to_f64() == 1.0))
-        .and_then(|next| finite().find(|x| x.to_f64() == next.to_f64() - 1.0));
-    assert_eq!(Minifloat::<F>::EPSILON, epsilon, "{name}");
-    for x in all() {
-        let code = bits(x);
-        assert_eq!(x.to_f64().to_bits(), format.to_f64(code).to_bits(), "{name} {code:#x}");
-        assert_eq!(x.is_nan(), x.to_f64().is_nan());
-        assert_eq!(x.is_infinite(), x.to_f64().is_infinite());
-        assert_eq!(x.is_zero(), x.to_f64() == 0.0);
-        let class = x.classify();
-        if x.is_finite() && !x.is_zero() {
-            let integer = format.sign() == exmy::format::Sign::TwosComplement;
-            let normal = integer
-                || Minifloat::<F>::MIN_NORMAL.is_some_and(|n| x.to_f64().abs() >= n.to_f64());
-            assert_eq!(class == std::num::FpCategory::Normal, normal, "{name} {code:#x}");
-        }
-    }
-}
-
-/// Every number's negative, where the format is signed.
-fn negates<F: FloatFormat<Signed = Yes>>() {
-    let format = F::FORMAT;
-    for code in format.codes() {
-        let x = Minifloat::<F>::from_bits(F::Bits::from_u64(code));
-        let least = format.sign() == exmy::format::Sign::TwosComplement && x == Minifloat::MIN;
-        if x.is_nan() {
-            assert!((-x).is_nan() && x.abs().is_nan());
-            let alone = format.nan_code() == Some(code) && !format.nan_has_sign();
-            assert_eq!((-x).to_bits() == x.to_bits(), alone, "{format} {code:#x}");
-        } else if least {
-            assert_eq!((-x, x.abs()), (Minifloat::MAX, Minifloat::MAX), "{format}");
-        } else {
-            assert_eq!((-x).to_f64(), -x.to_f64(), "{format} {code:#x}");
-            assert_eq!(x.abs().to_f64(), x.to_f64().abs(), "{format} {code:#x}");
-            let zero = x.is_zero() && !format.has_negative_zero();
-            assert_eq!((-x).to_bits() == x.to_bits(), zero, "{format} {code:#x}");
-        }
-        assert_eq!((-(-x)).to_bits() == x.to_bits(), !least, "{format} {code:#x}");
-    }
-}
-
-macro_rules! agree {
-    ($($name:literal: $e:literal $m:literal $class:ident;)*) => {
-        $(
-            agrees::<ExMy<$e, $m, $class>>($name);
-            if $e + $m < 16 {
-                negates::<ExMy<$e, $m, $class>>();
-            }
-        )*
-    };
-}
-
-#[test]
-fn types_are_the_formats() {
-    agree! {
-        "e5m2": 5 2 Ieee; "e4m3-ieee": 4 3 Ieee; "e3m4": 3 4 Ieee; "e1m6": 1 6 Ieee; "e6m1": 6 1 Ieee;
-        "e4m3": 4 3 Fn; "e2m1fnan": 2 1 Fn; "e7m0fn": 7 0 Fn; "e0m7fn": 0 7 Fn;
-        "e4m3fnuz": 4 3 Fnuz; "e5m2fnuz": 5 2 Fnuz; "e1m0fnuz": 1 0 Fnuz;
-        "e3m2": 3 2 Finite; "e2m3": 2 3 Finite; "e2m1": 2 1 Finite; "e3m0": 3 0 Finite;
-        "e0m1": 0 1 Finite; "e5m10": 5 10 Ieee; "e8m7": 8 7 Ieee; "e8m3": 8 3 Ieee;
-        "e9m6": 9 6 Ieee; "e10m0": 10 0 Finite; "e11m4": 11 4 Ieee; "e6m9fn": 6 9 Fn;
-        "tf32": 8 10 Ieee; "e8m13": 8 13 Ieee; "f32": 8 23 Ieee; "f64": 11 52 Ieee;
-    }
-    agrees::<E8M0Format>("e8m0");
-    agrees::<Ue4m3Format>("ue4m3");
-    agrees::<Ue5m3Format>("ue5m3");
-    agrees::<Int8Format>("int8");
-    negates::<Int8Format>();
-    agrees::<E4M3B11FnuzFormat>("e4m3b11fnuz");
-    agrees::<Binary8p3seFormat>("binary8p3se");
-    agrees::<Binary8p4seFormat>("binary8p4se");
-    agrees::<Binary8p5seFormat>("binary8p5se");
-    agrees::<Binary8p1ufFormat>("binary8p1uf");
-    agrees::<Binary4p2sfFormat>("binary4p2sf");
-    negates::<Binary8p3seFormat>();
-}
-
-exmy::define_format! {
-    /// Every option of the macro.
-    struct Custom(u16): e6m9, bias 29, specials Fn
-}
-exmy::define_format! { struct Scale(u8): ue5m3, specials Fn }
-
-#[test]
-fn declared_formats() {
-    agrees::<Custom>("e6m9b29fn");
-    agrees::<Scale>("ue5m3");
-}
 
 #[test]
 fn order_and_equality_are_by_value() {

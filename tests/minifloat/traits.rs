@@ -5,31 +5,52 @@ use std::collections::BTreeSet;
 use std::num::FpCategory;
 
 use exmy::format::{Format, Sign, Value};
-use exmy::math::Class;
+use exmy::math::{Class, Operand};
 use exmy::minifloat::*;
 use num_traits::Num;
 
-/// The class by the value alone, the typed scalar's and the operand's.
+/// What a typed scalar says of its class, and its operand.
+struct Says {
+    value: Value,
+    class: FpCategory,
+    operand: Operand,
+    is_normal: bool,
+    is_subnormal: bool,
+}
+
 fn classes<F: FloatFormat>() {
-    let format = F::FORMAT;
-    for code in format.codes() {
+    classes_of(F::FORMAT, |code| {
         let x = Minifloat::<F>::from_bits(F::Bits::from_u64(code));
-        let expected = match x.value() {
+        Says {
+            value: x.value(),
+            class: x.classify(),
+            operand: x.operand(),
+            is_normal: x.is_normal(),
+            is_subnormal: x.is_subnormal(),
+        }
+    });
+}
+
+/// The class by the value alone, the typed scalar's and the operand's.
+fn classes_of(format: Format, says: fn(u64) -> Says) {
+    for code in format.codes() {
+        let x = says(code);
+        let expected = match x.value {
             Value::Nan { .. } => FpCategory::Nan,
             Value::Infinite { .. } => FpCategory::Infinite,
             Value::Finite { significand: 0, .. } => FpCategory::Zero,
             _ if format.sign() == Sign::TwosComplement => FpCategory::Normal,
-            _ if x.to_f64().abs() >= Value::to_f64(smallest_normal(format)) => FpCategory::Normal,
+            value if value.to_f64().abs() >= smallest_normal(format).to_f64() => FpCategory::Normal,
             _ => FpCategory::Subnormal,
         };
-        assert_eq!(x.classify(), expected, "{format} {code:#x}");
-        assert_eq!(x.is_normal(), expected == FpCategory::Normal, "{format} {code:#x}");
-        assert_eq!(x.is_subnormal(), expected == FpCategory::Subnormal, "{format} {code:#x}");
-        let class = x.operand().class();
+        assert_eq!(x.class, expected, "{format} {code:#x}");
+        assert_eq!(x.is_normal, expected == FpCategory::Normal, "{format} {code:#x}");
+        assert_eq!(x.is_subnormal, expected == FpCategory::Subnormal, "{format} {code:#x}");
+        let class = x.operand.class();
         let subnormal = matches!(class, Class::NegativeSubnormal | Class::PositiveSubnormal);
-        assert_eq!(subnormal, x.is_subnormal(), "{format} {code:#x}");
-        assert_eq!(x.operand().is_normal(), x.is_normal(), "{format} {code:#x}");
-        assert_eq!(x.operand().is_subnormal(), x.is_subnormal(), "{format} {code:#x}");
+        assert_eq!(subnormal, x.is_subnormal, "{format} {code:#x}");
+        assert_eq!(x.operand.is_normal(), x.is_normal, "{format} {code:#x}");
+        assert_eq!(x.operand.is_subnormal(), x.is_subnormal, "{format} {code:#x}");
     }
 }
 
