@@ -53,7 +53,7 @@ fn measured(browser: &str, pages: &[String], dark: bool, axe: &str) -> Vec<Value
 /// Pages of some figures of each study, one of runs, and one of the pictures that are committed.
 fn pages(folder: &Path) -> Vec<String> {
     let some = [
-        ("bit-reduction", "BR-3,BR-4,BR-7"),
+        ("bit-reduction", "BR-3,BR-4,BR-17"),
         ("mx-instabilities", "F2b,F3,T3"),
         ("nvfp4-outliers", "E1"),
     ];

@@ -190,7 +190,7 @@ fn files_that_no_page_claims_are_not_replaced() {
 fn what_came_while_runs_were_trained_stays() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path();
-    let all = study("BR-11", &["--out", "s", "--report", "r", "--quiet"]);
+    let all = study("BR-15", &["--out", "s", "--report", "r", "--quiet"]);
     let mut command = exmy(&all);
     let child = command.current_dir(root).stderr(Stdio::piped()).stdout(Stdio::null()).spawn();
     let begun = Instant::now();
@@ -207,14 +207,14 @@ fn what_came_while_runs_were_trained_stays() {
         assert!(text.contains(part), "{text}");
     }
     assert_eq!(fs::read(root.join("r/report.html")).unwrap(), b"<title>mine</title>");
-    assert!(!root.join("r/plan.toml").exists() && !root.join("r/tables/BR-11-1.csv").exists());
-    let again = study("BR-11", &["--out", "s", "--quiet"]);
+    assert!(!root.join("r/plan.toml").exists() && !root.join("r/tables/BR-15-1.csv").exists());
+    let again = study("BR-15", &["--out", "s", "--quiet"]);
     shown(root, &again);
     // What cannot be written in the end says so, too.
-    let picture = root.join("s/figures/BR-11-1.svg");
+    let picture = root.join("s/figures/BR-15-1.svg");
     fs::remove_file(&picture).unwrap();
     fs::create_dir(&picture).unwrap();
-    refused(root, &again, &["BR-11-1.svg", "the runs are kept", "--report DIR"]);
+    refused(root, &again, &["BR-15-1.svg", "the runs are kept", "--report DIR"]);
     fs::remove_dir(&picture).unwrap();
     shown(root, &again);
 
@@ -222,7 +222,7 @@ fn what_came_while_runs_were_trained_stays() {
     fs::remove_file(run.join("summary.json")).unwrap();
     let held = File::open(run.join("config.toml")).unwrap();
     held.lock().unwrap();
-    let mut command = exmy(&study("BR-11", &["--out", "s"]));
+    let mut command = exmy(&study("BR-15", &["--out", "s"]));
     let mut child =
         command.current_dir(root).stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
     let mut said = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
@@ -274,7 +274,7 @@ fn a_report_that_cannot_be_written_is_told_first() {
     fs::create_dir_all(root.join("taken")).unwrap();
     fs::write(root.join("taken/figures"), "").unwrap();
     for place in ["file/r", "taken"] {
-        let all = study("BR-11", &["--out", "s", "--report", place]);
+        let all = study("BR-15", &["--out", "s", "--report", place]);
         refused(root, &all, &[&format!("cannot create {place}"), "--report"]);
         assert!(!root.join("s").exists(), "runs were trained for a report that cannot be");
     }

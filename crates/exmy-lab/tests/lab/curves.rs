@@ -201,8 +201,9 @@ fn runs_are_added_to_curves() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::new(folder.path());
     let (setting, data) = Setting::new(Scale::Smoke, Source::default()).unwrap();
+    let short = Grid { steps: [100; 3], ..TWO };
     let planned: Vec<RunConfig> =
-        TWO.runs(&setting).into_iter().map(|run| run.keeping(&[300])).collect();
+        short.runs(&setting).into_iter().map(|run| run.keeping(&[50])).collect();
     let train = |store: &Store, planned: &[RunConfig]| {
         let runs: Vec<Run> = planned.iter().map(RunConfig::run).collect();
         store.runner().work(&runs, Some(Arc::new(data.clone())), &Silent).unwrap();
@@ -239,7 +240,7 @@ fn runs_are_added_to_curves() {
     assert_eq!(all, curves(&store, &planned));
 
     // Of a run that is drawn from curves no checkpoint is left.
-    let branch = |parent: usize| [planned[parent].branch(300)];
+    let branch = |parent: usize| [planned[parent].branch(50)];
     assert_eq!(both.of_folder(&branch(1)).unwrap(), branch(1));
     let error = both.of_folder(&branch(0)).unwrap_err().to_string();
     assert!(error.contains("has no checkpoint"), "{error}");
