@@ -58,23 +58,33 @@ fn every_operation_of_a_device_is_compared() {
     assert!(count > 55, "a test of nothing: {count}");
 }
 
-/// The differences of two steps of some recipes, of one or two families each.
+/// The differences of two steps of some recipes, of one or two families each, on two threads.
 fn differences(recipes: impl IntoIterator<Item = &'static str>) -> Vec<verify::Difference> {
     use verify::runs::{FAMILIES, config, run};
     let Some(device) = device() else { return Vec::new() };
-    let cuda = Cuda::new(device);
-    let mut wrong = Vec::new();
-    for (i, recipe) in recipes.into_iter().enumerate() {
-        let others = [i, i + 3].map(|at| FAMILIES[at % FAMILIES.len()]);
-        for family in others.into_iter().take(1 + i % 2) {
+    let families =
+        |i: usize| [i, i + 3].into_iter().take(1 + i % 2).map(|at| FAMILIES[at % FAMILIES.len()]);
+    let recipes = recipes.into_iter().enumerate();
+    let cases: Vec<_> =
+        recipes.flat_map(|(i, recipe)| families(i).map(move |family| (family, recipe))).collect();
+    let of = |first: usize| {
+        let cuda = Cuda::new(device.stream().unwrap());
+        let mut wrong = Vec::new();
+        for (family, recipe) in cases.iter().skip(first).step_by(2).copied() {
             let config = config(family, recipe).unwrap();
             let name = format!("{} {recipe}", family.0);
             let found = run(&cuda, &config, &name, 2).unwrap();
             let expected = run(&Cpu::new(), &config, &name, 2).unwrap();
             wrong.extend(verify::differences(&expected, &found));
         }
-    }
-    wrong
+        wrong
+    };
+    std::thread::scope(|scope| {
+        let other = scope.spawn(|| of(1));
+        let mut wrong = of(0);
+        wrong.extend(other.join().unwrap());
+        wrong
+    })
 }
 
 /// Under recipes of tensor cores, which the emulated device models: what is tested is the way to them.

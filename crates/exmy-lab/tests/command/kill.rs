@@ -99,9 +99,9 @@ fn interrupted_and_resumed() {
         let mut command = heeding_signals(&["train", "--data", &data, "--recipe", "mxfp4@sr8,f32"]);
         command.args(TINY).args([
             "--set",
-            "train.steps=1200",
+            "train.steps=600",
             "--set",
-            "record.checkpoint_every=600",
+            "record.checkpoint_every=300",
         ]);
         command.args(["--set", "record.eval_every=0", "--threads", "1", "--out"]).arg(out);
         command
