@@ -119,3 +119,26 @@ fn tests_run_with_all_features() {
     let library = fs::read_to_string(root().join("Cargo.toml")).unwrap();
     assert!(features(&library).len() > 10);
 }
+
+/// A library whose manifest says `test = false` is not compiled for tests, so tests in it would never run.
+#[test]
+fn tests_stand_where_they_run() {
+    let mut untested = 0;
+    for package in CRATES {
+        let manifest = fs::read_to_string(root().join(package).join("Cargo.toml")).unwrap();
+        let lib = manifest.split("\n[").find_map(|table| table.strip_prefix("lib]\n"));
+        if !lib.is_some_and(|lib| lib.lines().any(|line| line == "test = false")) {
+            continue;
+        }
+        untested += 1;
+        let program = root().join(package).join("src/bin");
+        let mut files = Vec::new();
+        sources(&root().join(package).join("src"), &mut files);
+        for path in files.iter().filter(|path| !path.starts_with(&program)) {
+            let text = fs::read_to_string(path).unwrap();
+            let never = text.lines().any(|line| ["#[cfg(test)]", "#[test]"].contains(&line.trim()));
+            assert!(!never, "{path:?} has tests that never run: they belong to {package}/tests");
+        }
+    }
+    assert_eq!(untested, 2, "of exmy-train and exmy-lab");
+}

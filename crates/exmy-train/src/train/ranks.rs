@@ -19,6 +19,8 @@ pub mod seat;
 pub mod tcp;
 
 pub use host::{Channel, Staged, channels, rings};
+#[doc(hidden)]
+pub use reason::reason;
 
 use crate::nn::chain::Chain;
 use crate::nn::device::{Buffer, Device, Slice, SliceMut};

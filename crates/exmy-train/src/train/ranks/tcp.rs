@@ -4,7 +4,8 @@
 //! Each end writes a beat every few seconds. A connection that ends, or on which nothing came for
 //! [`SILENCE`], counts as a rank that has ended, so nobody waits for it for ever.
 
-mod address;
+#[doc(hidden)]
+pub mod address;
 mod gather;
 
 pub use gather::{Party, Seat};

@@ -1,6 +1,9 @@
 //! One run on several ranks: the bytes of one device, for recipes that remember and that round at random, for
 //! both mixers and a tied head, with parts that do not divide evenly, resumed with another number of ranks.
 
+mod address;
+mod reason;
+
 use exmy::error::{Error, Result};
 use exmy_train::nn::Cpu;
 use exmy_train::train::config::Config;

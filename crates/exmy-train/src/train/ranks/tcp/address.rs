@@ -19,7 +19,7 @@ const AGAIN: Duration = Duration::from_millis(100);
 /// Bytes of what somebody says of itself, at most.
 const MOST: u64 = 1 << 12;
 /// How many may be there who have not said it yet. Of more the first ones go.
-const CALLERS: usize = 64;
+pub const CALLERS: usize = 64;
 
 /// Somebody who has connected and not yet said who it is.
 struct Caller {
@@ -30,21 +30,24 @@ struct Caller {
 }
 
 /// Where a rank listens, and who has come there.
-pub(super) struct Door {
+pub struct Door {
     listeners: Vec<TcpListener>,
     port: u16,
     callers: Vec<Caller>,
 }
 
 /// What somebody says of itself, and its connection.
-pub(super) struct Visit<T> {
-    pub(super) hello: T,
-    pub(super) stream: TcpStream,
-    pub(super) from: IpAddr,
+pub struct Visit<T> {
+    /// What it says.
+    pub hello: T,
+    /// The connection.
+    pub stream: TcpStream,
+    /// Where it comes from.
+    pub from: IpAddr,
 }
 
 /// The addresses to listen at, where rank 0 is to be found at this host.
-fn places(host: &str) -> Vec<IpAddr> {
+pub fn places(host: &str) -> Vec<IpAddr> {
     let (all, own) = (
         [Ipv6Addr::UNSPECIFIED.into(), Ipv4Addr::UNSPECIFIED.into()],
         [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()],
@@ -58,7 +61,7 @@ fn places(host: &str) -> Vec<IpAddr> {
 
 impl Door {
     /// Listens where `address`, at which rank 0 is, says that ranks do; at its port, or at any that is free.
-    pub(super) fn open(address: &str, at_its_port: bool) -> Result<Self> {
+    pub fn open(address: &str, at_its_port: bool) -> Result<Self> {
         let parts =
             address.rsplit_once(':').and_then(|(host, port)| Some((host, port.parse().ok()?)));
         let (host, port) = parts.ok_or_else(|| Error::new(format!("{address} is no host:port")))?;
@@ -86,13 +89,18 @@ impl Door {
         }
     }
 
-    pub(super) fn port(&self) -> u16 {
+    pub fn port(&self) -> u16 {
         self.port
+    }
+
+    /// How many are there who have not said yet what they are.
+    pub fn callers(&self) -> usize {
+        self.callers.len()
     }
 
     /// Who has said who it is since the last call. Whoever says something else is let go, and so is who says
     /// nothing for long.
-    pub(super) fn visits<T: for<'a> Deserialize<'a>>(&mut self) -> Result<Vec<Visit<T>>> {
+    pub fn visits<T: for<'a> Deserialize<'a>>(&mut self) -> Result<Vec<Visit<T>>> {
         for listener in &self.listeners {
             loop {
                 match listener.accept() {
@@ -203,85 +211,5 @@ fn connected_to(place: &SocketAddr, patience: Duration) -> io::Result<TcpStream>
     match stream.local_addr()? == stream.peer_addr()? {
         true => Err(ErrorKind::ConnectionRefused.into()),
         false => Ok(stream),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::tell;
-    use super::*;
-    use std::io::Write;
-
-    fn heard(door: &mut Door) -> Visit<String> {
-        let until = Instant::now() + Duration::from_secs(60);
-        loop {
-            if let Some(visit) = door.visits().unwrap().pop() {
-                return visit;
-            }
-            assert!(Instant::now() < until, "nobody came");
-            thread::sleep(Duration::from_millis(1));
-        }
-    }
-
-    /// A name of a machine stands for all its addresses; that of every machine for itself is one alone.
-    #[test]
-    fn a_door_is_open_to_both_families() {
-        for (host, found) in [
-            ("node7", vec!["127.0.0.1", "127.0.1.1", "::1"]),
-            ("10.0.0.7", vec!["127.0.0.1", "::1"]),
-            ("localhost", vec!["127.0.0.1", "::1"]),
-            ("127.0.0.1", vec!["127.0.0.1"]),
-            ("[::1]", vec!["::1"]),
-        ] {
-            if TcpListener::bind("[::1]:0").is_err() && host == "[::1]" {
-                continue;
-            }
-            let mut door = Door::open(&format!("{host}:0"), true).unwrap();
-            for ip in found {
-                let ip: IpAddr = ip.parse().unwrap();
-                if ip.is_ipv6() && TcpListener::bind((ip, 0)).is_err() {
-                    continue;
-                }
-                let stream = TcpStream::connect((ip, door.port())).unwrap();
-                tell(&stream, &"here").unwrap();
-                let visit = heard(&mut door);
-                assert_eq!(visit.hello, "here");
-                assert!(visit.from.is_loopback() && visit.from.is_ipv4() == ip.is_ipv4(), "{host}");
-            }
-        }
-        assert_eq!(places("127.0.0.1"), [IpAddr::from([127, 0, 0, 1])]);
-        assert!(places("node7").iter().all(IpAddr::is_unspecified));
-    }
-
-    /// Who says nothing keeps nobody waiting, and who promises much is let go at once.
-    #[test]
-    fn strangers_are_let_go() {
-        let mut door = Door::open("127.0.0.1:0", true).unwrap();
-        let port = door.port();
-        let call = || TcpStream::connect(("127.0.0.1", port)).unwrap();
-        let (_silent, mut large, mut web) = (call(), call(), call());
-        let mut head = [WORDS; 9];
-        head[1..].copy_from_slice(&(1_u64 << 36).to_le_bytes());
-        large.write_all(&head).unwrap();
-        web.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
-        let rank = call();
-        (&rank).write_all(b"\x01\x06\0\0\0\0\0\0\0\"he").unwrap();
-        for _ in 0..50 {
-            assert!(door.visits::<String>().unwrap().is_empty());
-            thread::sleep(Duration::from_millis(1));
-        }
-        (&rank).write_all(b"re\"").unwrap();
-        assert_eq!(heard(&mut door).hello, "here");
-        assert_eq!(door.callers.len(), 1, "the silent one");
-        let _crowd: Vec<TcpStream> = (0..2 * CALLERS).map(|_| call()).collect();
-        thread::sleep(Duration::from_millis(20));
-        assert!(door.visits::<String>().unwrap().is_empty() && door.callers.len() <= CALLERS);
-    }
-
-    #[test]
-    fn a_taken_port_is_said() {
-        let taken = TcpListener::bind("127.0.0.1:0").unwrap();
-        let error = Door::open(&taken.local_addr().unwrap().to_string(), true).err().unwrap();
-        assert!(error.to_string().contains("MASTER_PORT names another"), "{error}");
     }
 }
