@@ -72,7 +72,7 @@ fn token_files_are_trained_on() {
 #[test]
 fn killed_and_repeated() {
     let folder = tempfile::tempdir().unwrap();
-    let text = text(folder.path(), 30_000);
+    let text = text(folder.path(), 6_000);
     let out = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let (expected, killed) = (out("expected"), out("killed"));
     let arguments =
