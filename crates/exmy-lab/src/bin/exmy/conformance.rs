@@ -34,18 +34,18 @@ page.\n
   asks of every implementation is provided for all six formats.
 * *Projections*: the six rounding modes, StochasticA, B and C with 1 to 32 random bits of the caller, and
   the three saturation modes. `Profile::P3109.rules(format)` is (NearestTiesToEven, SatNone).
-* *Kappa*: every operation is correctly rounded, so kappa is 0 (4.4). Elementary functions never guess. Of
-  operands of up to 16 significant bits between 2^-160 and 2^160 each has a result
-  ([hardest-cases.md](hardest-cases.md)); of others one that 512 bits do not decide would be an error, and
-  none is known. `Sin`, `Cos` and `Tan` need formats whose range is that of 11 exponent bits or less.
+* *Kappa*: every operation is correctly rounded, so kappa is 0 (4.4). Elementary functions never guess. Every
+  operand of up to 16 significant bits between 2^-160 and 2^160 has a result
+  ([hardest-cases.md](hardest-cases.md)). Another operand that 512 bits do not decide would be an error; none
+  is known. `Sin`, `Cos` and `Tan` need formats whose range is that of 11 exponent bits or less.
 * *Blocks*: BlockOp applies the operation that it is given to the values of blocks (5.4). Products of scale
   and element must be numbers of binary64. Results may be divided by a scale that is no power of two if 53
   bits are enough to round once. Scaled operations are blocks of one element (5.5). Reductions and dot
   products have no limit.
 * *Exceptions*: P3109 has no flags. Results come with IEEE 754's, which may be ignored.\n
 Below, `Context` and `Operand` are in `exmy::math`, the functions on blocks in `exmy::block::operations`.
-Tests are files of `tests`; they compare with definitions in exact fractions, and elementary functions with
-arbitrary-precision ones.\n
+Tests are files of `tests`. They compare with definitions in exact fractions, and elementary functions with
+an arbitrary-precision library.\n
 | group | operation | call | tests |
 |---|---|---|---|
 ";

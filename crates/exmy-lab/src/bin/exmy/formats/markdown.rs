@@ -7,14 +7,13 @@ use exmy::format::Format;
 const OPENING: &str = "\
 # The formats
 
-What `exmy formats --markdown` prints; a test fails where this page is not that text. The definitions
-are those of OCP OFP8 1.0 and MX 1.0, IEEE 754-2019, the FNUZ formats of arXiv 2206.02915 and IEEE
-P3109 (Interim Report 4.0). `smallest` is the smallest value above zero, a subnormal one where there
-are any; values of many digits are rounded to four.
+`exmy formats --markdown` prints this page. The definitions are those of OCP OFP8 1.0 and MX 1.0, IEEE
+754-2019, the FNUZ formats of arXiv 2206.02915 and IEEE P3109 (Interim Report 4.0). `smallest` is the
+smallest value above zero, a subnormal one where there are any. Values of many digits are rounded to four.
 
-Any `[u]e{E}m{M}` shape with a bias (`b11`), a class (`ieee`, `fn`, `fnuz`, `finite`) and without
-subnormals (`-nosub`) or zero (`-nozero`) or negative zero (`-onezero`) is a format too, as are P3109's
-`binary{K}p{P}{s|u}{e|f}` and two's complement `int{K}`. There are up to 16 exponent bits (E), up to 52
+More formats go by their shape. `[u]e{E}m{M}` may have a bias (`b11`) and a class (`ieee`, `fn`, `fnuz`,
+`finite`), and lack subnormals (`-nosub`), zero (`-nozero`) or negative zero (`-onezero`). P3109's are
+`binary{K}p{P}{s|u}{e|f}`, two's complement is `int{K}`. There are up to 16 exponent bits (E), up to 52
 significand bits (M, P - 1, K - 1 of `int{K}`), and up to 64 bits of a code, the sign included: e11m52
 and e16m47 are the widest of their kinds, and e16m48 is none.
 
