@@ -1,13 +1,11 @@
 //! A stream of operands, answered line by line with results and flags.
 //!
-//! A line holds the operands of a function in hexadecimal; so does the line it is answered with,
-//! zero-padded to the result's width, with the flags in a second column. A blank line is answered
-//! with a blank one. A line that holds no operands is reported and answered with a blank line too, so
-//! that line N of the output always belongs to line N of the input.
+//! A line holds the operands of a function in hexadecimal. Its answer is the result, zero-padded to its
+//! width, and the flags. Line N of the output always belongs to line N of the input: a blank line gives a
+//! blank one, and so does a line that holds no operands, which is reported.
 //!
-//! Stochastic modes take their random bits from Philox (the [`STREAM`] of a seed, element = line
-//! number minus 1). Or they read them from a word behind the operands, so that hardware can be given
-//! the same ones.
+//! Stochastic modes take their random bits from Philox (the [`STREAM`] of a seed, element = line number
+//! minus 1), or from a word behind the operands, so that hardware can be given the same ones.
 //!
 //! ```
 //! use exmy::vectors::compute::{ComputeOptions, compute};

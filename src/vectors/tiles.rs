@@ -1,11 +1,9 @@
 //! Recorded tiles of matrix units: the file format `EXMYTILE`, and the verdict on a file.
 //!
-//! Such a file holds operands, addends and results of one instruction, tile by tile, as a device
-//! computed them. Its name or the caller says which [`Model`] should give
-//! the same bits; [`Tiles::verify`] computes every result anew, and [`Tiles::with_results`] fills
-//! results in. [`Tiles::drawn`] makes operands for a
-//! unit of any formats. The repository's `docs/tiles.md`
-//! describes the format, so that anyone can record a device in it.
+//! A file holds operands, addends and results of one instruction, as a device computed them. Its name or
+//! the caller says which [`Model`] should give the same bits. [`Tiles::verify`] computes every result anew,
+//! [`Tiles::with_results`] fills results in, and [`Tiles::drawn`] makes operands for a unit of any formats.
+//! The repository's `docs/tiles.md` describes the format, so that anyone can record a device in it.
 //!
 //! ```
 //! use exmy::vectors::tiles::{Tiles, model_of};
