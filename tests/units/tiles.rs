@@ -77,7 +77,8 @@ fn results_are_filled_in() {
     assert!(wrong.unwrap_err().to_string().contains("volta does not multiply"));
 }
 
-/// Of dot products worked out by hand: 1 and 2^-20 cut whole, 1 - 1, an infinity, a subnormal number.
+/// The whole table of dot products worked out by hand: 1 and 2^-20 cut whole, 1 - 1, an infinity, a subnormal
+/// number, 1.5 * 2^-13 cut to 2^-13, and 2 + 2^-13 rounded to 14 bits.
 #[test]
 fn coverage_counts_what_happens() {
     let tile = |a: [u64; 2], b: [u64; 2], c: f32| TileOperands {
@@ -86,28 +87,49 @@ fn coverage_counts_what_happens() {
         c: vec![c.to_bits().into()],
         ..TileOperands::default()
     };
-    // In e5m2: 1 is 0x3C, -1 0xBC, 2^-10 0x14, infinity 0x7C, the least subnormal 0x01.
+    // In e5m2: 1 is 0x3C, -1 0xBC, 1.5 0x3E, 2^-10 0x14, 2^-13 0x08, infinity 0x7C, the least subnormal 0x01.
     let tiles = [
         tile([0x3C, 0x14], [0x3C, 0x14], 0.0),
         tile([0x3C, 0xBC], [0x3C, 0x3C], 0.0),
         tile([0x7C, 0x3C], [0x3C, 0x00], 2.0),
         tile([0x01, 0x00], [0x3C, 0x3C], 0.0),
+        tile([0x3C, 0x3E], [0x3C, 0x08], 0.0),
+        tile([0x3C, 0x3C], [0x3C, 0x3C], 1.0 / 8192.0),
     ];
     let tiles = Tiles::with_operands("e5m2".parse().unwrap(), [1, 1, 2], &tiles).unwrap();
-    let table = tiles.coverage(&"hopper:e5m2".parse().unwrap()).unwrap().to_string();
-    let rows: Vec<&str> = table.lines().map(str::trim_start).collect();
-    for row in [
-        "4  all dot products",
-        "5  a is normal",
-        "1  a is zero",
-        "7  b is normal",
-        "1  b is zero",
-        "3  c is zero",
-        "1  step with a term that is cut whole",
-        "1  step with a sum that cancels to zero",
-        "1  step decided by an infinity or a NaN",
-    ] {
-        assert!(rows.contains(&row), "no {row:?} in\n{table}");
+    let coverage = tiles.coverage(&"hopper:e5m2".parse().unwrap()).unwrap();
+    // Zero, subnormal, the smallest normal number, normal, the largest, infinite, NaN, negative.
+    let classes = [
+        ("a is", [1, 1, 0, 9, 0, 1, 0, 1]),
+        ("b is", [1, 0, 0, 11, 0, 0, 0, 0]),
+        ("c is", [4, 0, 0, 2, 0, 0, 0, 0]),
+        ("result is", [1, 0, 0, 4, 0, 1, 0, 0]),
+    ];
+    for (of, counts) in classes {
+        let found = coverage.rows().iter().filter(|row| row.0 == of).map(|row| row.2);
+        assert_eq!(found.collect::<Vec<_>>(), counts, "{of}\n{coverage}");
+    }
+    let others =
+        coverage.rows().iter().filter(|row| !classes.map(|class| class.0).contains(&row.0));
+    let expected = [
+        ("all", "dot products", 6),
+        ("step", "with a term of which bits are cut", 1),
+        ("step", "with a term that is cut whole", 1),
+        ("step", "with a sum that cancels to zero", 1),
+        ("step", "aligned to the least exponent", 0),
+        ("sum", "rounded", 1),
+        ("sum", "too large for the result", 0),
+        ("step", "decided by an infinity or a NaN", 1),
+    ];
+    assert_eq!(others.copied().collect::<Vec<_>>(), expected);
+    // In bf16: 2^-70 is 0x1C80 and 2^64 0x5F80. 2^-140 lies below the least exponent, 2^128 beyond binary32.
+    let tiles = [tile([0x1C80, 0], [0x1C80, 0], 0.0), tile([0x5F80, 0], [0x5F80, 0], 0.0)];
+    let tiles = Tiles::with_operands("bf16".parse().unwrap(), [1, 1, 2], &tiles).unwrap();
+    let coverage = tiles.coverage(&"hopper:bf16".parse().unwrap()).unwrap();
+    for row in
+        [("step", "aligned to the least exponent", 1), ("sum", "too large for the result", 1)]
+    {
+        assert!(coverage.rows().contains(&row), "no {row:?} in\n{coverage}");
     }
 }
 
