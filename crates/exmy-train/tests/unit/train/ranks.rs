@@ -187,15 +187,26 @@ fn meet(mut seats: Vec<Seat>, config: &Config, folder: &Folder, data: &Dataset, 
     });
 }
 
+/// Rank 0 and all who have come are told why they do not train together, in the same words.
 #[test]
-fn ranks_of_other_programs_are_told() {
-    let mut seats = seats("127.0.0.1", 2);
-    let (second, first) = (seats.remove(1), seats.remove(0));
-    let other = thread::spawn(|| Party::gather(second, "exmy 0.2", || ()).unwrap_err().to_string());
-    let here = Party::gather(first, "exmy 0.1", || ()).unwrap_err().to_string();
-    let why = "rank 1 runs exmy 0.2, rank 0 exmy 0.1";
-    assert!(here.contains(why), "{here}");
-    assert!(other.join().unwrap().contains(why));
+fn ranks_that_do_not_go_together_are_told() {
+    for (change, why) in [
+        (("exmy 0.2", 2, 1), "rank 1 runs exmy 0.2, rank 0 exmy 0.1"),
+        // The same build on GPUs, where one has NCCL and the other has not.
+        (("exmy 0.1 by NCCL", 2, 1), "rank 1 runs exmy 0.1 by NCCL, rank 0 exmy 0.1"),
+        (("exmy 0.1", 3, 1), "rank 1 counts 3 ranks, rank 0 2"),
+        (("exmy 0.1", 2, 2), "two processes are rank 2 of 2"),
+    ] {
+        let mut seats = seats("127.0.0.1", 2);
+        let (mut second, first) = (seats.remove(1), seats.remove(0));
+        let (program, size, rank) = change;
+        (second.size, second.rank) = (size, rank);
+        let other = thread::spawn(move || Party::gather(second, program, || ()).map(drop));
+        let here = Party::gather(first, "exmy 0.1", || ()).unwrap_err().to_string();
+        assert!(here.contains(why), "{here}");
+        assert!(here.contains("start one program on all, each rank once"), "{here}");
+        assert_eq!(other.join().unwrap().unwrap_err().to_string(), why);
+    }
 }
 
 #[test]
