@@ -41,7 +41,8 @@ fn recipes(names: &[&str]) -> Vec<Recipe> {
 
 fn evaluated<D: Quantize>(device: D, by_piece: bool) -> Vec<(Measures, Layers)> {
     let (config, params) = model();
-    let names = ["f32", "bf16", "nvfp4", "mxfp4+input=f32+k:tensor=mxfp8-e4m3+v:tensor=mxfp8-e4m3"];
+    let names =
+        ["f32", "bf16", "nvfp4", "mxfp4+input=f32+k:tensor=ht4>mxfp8-e4m3+v:tensor=mxfp8-e4m3"];
     let windows = Windows { window: 37, stride: 20 }.of(60);
     let recipes = recipes(&names);
     if by_piece {

@@ -13,8 +13,8 @@
 //!
 //! The function of the model stays, but for rounding in f32; all is computed in f64 and rounded once. The
 //! rotations that the paper does in the model while it computes (of what down reads, of queries and keys)
-//! are no change of weights. A recipe does the first by the Hadamard rotation of its quantizers
-//! (`+down_proj=rht16>mxfp4`), block by block along the sum.
+//! are no change of weights, and a recipe's to ask for: `+down_proj=ht128-f32>mxfp4`,
+//! `+k:tensor=ht64-f32>mxfp4`.
 
 use super::hadamard::Rotation;
 use crate::nn::decoder::{Config, Mixer, Norm, NormPlace};

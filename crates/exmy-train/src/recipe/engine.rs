@@ -303,7 +303,7 @@ impl<'a, D: Quantize> Engine<'a, D> {
         before
     }
 
-    /// Rounds what is at a place.
+    /// Rounds what is at a place; what is rotated before is rotated back.
     fn round_place(
         &mut self,
         device: &D,
@@ -331,7 +331,13 @@ impl<'a, D: Quantize> Engine<'a, D> {
         };
         let given = Given::bits(Philox::new(self.seed, stream.with(count)));
         let rows = values.len() / width;
-        self.image_in_place(device, &numbers, given, MatrixMut::new(values, rows, width));
+        let mut values = MatrixMut::new(values, rows, width);
+        self.image_in_place(device, &numbers, given, values.again());
+        if let Some(rotation) = numbers.quantizer.rotation {
+            // Without signs it is its own inverse.
+            let back = Quantizer::NONE.rotated(rotation.in_f32());
+            self.image_in_place(device, &back.into(), given, values);
+        }
     }
 
     /// Rounds a matrix that is not an operand.

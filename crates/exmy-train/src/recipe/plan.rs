@@ -120,8 +120,8 @@ impl Plan {
     /// `recipe` for the model of `layout`, trained for `steps`.
     ///
     /// # Errors
-    /// If the operands of a product would be rotated differently, a patch meets a rotated product, or tensor
-    /// cores are to multiply what they cannot.
+    /// If the operands of a product would be rotated differently, a patch meets a rotated product, rotated
+    /// queries, keys or values have no whole groups, or tensor cores are to multiply what they cannot.
     pub fn new(recipe: &Recipe, layout: &Layout, steps: u64) -> Result<Self, PlanError> {
         Self::of(recipe, Linear::all(layout), steps)
     }
@@ -161,6 +161,7 @@ impl Plan {
         for step in starts {
             for linear in &self.linears {
                 let site = linear.site;
+                self.check_heads(step, linear)?;
                 for &product in Product::ALL {
                     let [a, b] =
                         product.operands().map(|one| self.operand(step, site, product, one));
@@ -183,6 +184,24 @@ impl Plan {
                     }
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// Refuses rotations of what q, k or v write that have no whole groups.
+    fn check_heads(&self, step: u64, linear: &Linear) -> Result<(), PlanError> {
+        let place = match linear.site.operator {
+            Operator::Q => Place::Q,
+            Operator::K => Place::K,
+            Operator::V => Place::V,
+            _ => return Ok(()),
+        };
+        for gradient in [false, true] {
+            let numbers = self.place(step, linear.site.layer, place, gradient);
+            let Some(rotation) = numbers.quantizer.rotation else { continue };
+            rotation
+                .check(linear.outputs)
+                .map_err(|error| PlanError(format!("{place}={numbers}: {error}")))?;
         }
         Ok(())
     }

@@ -35,6 +35,7 @@ use crate::nn::site::{Operand, Operator, Place, Product, Site, Vector};
 use crate::recipe::hot::Patch;
 use crate::recipe::sums::Sums;
 use crate::recipe::tensor_format::TensorFormat;
+use exmy::block::hadamard::Signs;
 use exmy::format::Format;
 use exmy::quantizer::Target;
 use exmy::round::{Overflow, Rounding};
@@ -422,12 +423,27 @@ impl Rule {
                 }
                 Value::Format(numbers)
             }
-            Subject::Places(..) => {
+            Subject::Places(ref places, _) => {
                 let numbers = numbers()?;
-                if numbers.quantizer.rotation.is_some() || numbers.window > 0 || numbers.across {
+                if numbers.window > 0 || numbers.across {
                     return Err(wrong(format!(
-                        "{value:?}: places are not rotated, have blocks along their rows and no window"
+                        "{value:?}: places have blocks along their rows and no window"
                     )));
+                }
+                if let Some(rotation) = numbers.quantizer.rotation {
+                    let heads = [Place::Q, Place::K, Place::V];
+                    if let Some(other) = places.iter().find(|place| !heads.contains(place)) {
+                        return Err(wrong(format!(
+                            "{value:?}: of places q, k and v alone are rotated, not {other}"
+                        )));
+                    }
+                    // The rotation is its own inverse, on every device.
+                    if rotation.signs() != Signs::Plus || numbers.fresh {
+                        return Err(wrong(format!(
+                            "{value:?}: places are rotated without signs, and back after rounding: ht{}",
+                            rotation.size()
+                        )));
+                    }
                 }
                 Value::Format(numbers)
             }

@@ -104,7 +104,7 @@ fn a_cache_changes_no_bit() {
     }
     for family in ["gla", "gpt2", "qwen3"] {
         let (tokens, _) = truth(&data(family).join("truth.safetensors"));
-        for recipe in ["mxfp8-e4m3", "mxfp4+input=f32", "f32+k:tensor=mxfp4+v:tensor=mxfp4"] {
+        for recipe in ["mxfp8-e4m3", "mxfp4+input=f32", "f32+k:tensor=ht4>mxfp4+v:tensor=mxfp4"] {
             let whole = generator(family, recipe).logits(&tokens[..20]).unwrap();
             let mut parts = generator(family, recipe).keeping(1 << 20);
             for part in [0..7, 7..8, 8..19] {

@@ -2,13 +2,19 @@
 
 use super::smooth::{logits, model};
 use super::{data, farthest};
+use exmy::block::hadamard::Hadamard;
+use exmy::quantizer::{Axis, Quantizer};
 use exmy::random::Stream;
+use exmy::slice::{View, ViewMut};
 use exmy_train::evaluate::hadamard::Rotation;
 use exmy_train::evaluate::layers::Layers;
 use exmy_train::evaluate::rotate::{rotate, untied};
 use exmy_train::evaluate::{Evaluation, Windows};
 use exmy_train::nn::Cpu;
+use exmy_train::nn::decoder::{Config, Decoder};
+use exmy_train::nn::site::Place;
 use exmy_train::published::Published;
+use exmy_train::recipe::{Engine, Images, Observer, Phase, Plan, Recipe};
 
 /// Of each kind: Sylvester's, Paley's two, and products. Rows are orthogonal and have one magnitude.
 #[test]
@@ -107,4 +113,99 @@ fn a_hot_channel_is_spread() {
     assert!(loses < 0.8 * lost, "{lost} {loses}");
     let model = Published::open(&data("llama")).unwrap();
     assert!(!model.config().tied, "a test of nothing");
+}
+
+/// What is at a place of the first block, and the logits.
+fn at(
+    place: Place,
+    recipe: &str,
+    (config, weights, tokens): &(Config, Vec<f32>, Vec<u32>),
+) -> [Vec<f32>; 2] {
+    struct Seen(Place, Vec<f32>);
+    impl Observer for Seen {
+        fn place(&mut self, layer: Option<u32>, place: Place, _: bool, values: View<'_, f32>) {
+            if (layer, place) == (Some(0), self.0) {
+                self.1 = values.data().to_vec();
+            }
+        }
+    }
+    let mut decoder = Decoder::<Cpu>::new(*config).unwrap();
+    let recipe: Recipe = recipe.parse().unwrap();
+    let plan = Plan::new(&recipe, decoder.layout(), 1).unwrap();
+    let (mut images, mut seen) = (Images::default(), Seen(place, Vec::new()));
+    let phase = Phase::Evaluate { step: 0, pass: 0 };
+    let mut engine = Engine::new(&plan, 0, phase, &mut images).observed(&mut seen);
+    let logits = decoder.last_logits(weights, tokens, &mut engine).numbers().to_vec();
+    [seen.1, logits]
+}
+
+/// QuaRot's cache: a head of keys is rotated, rounded, and here rotated back, which is as good as rotating
+/// the queries.
+#[test]
+fn keys_and_values_are_rounded_in_rotated_coordinates() {
+    let model = model("llama");
+    let width = model.0.kv_heads * model.0.head_dim();
+    let (ht, format) = ("ht8-f32", "e2m1/8:e8m0");
+    for (place, name) in [(Place::K, "k"), (Place::V, "v")] {
+        let [plain, exact] = at(place, "f32", &model);
+        let [_, turned] = at(place, &format!("f32+{name}:tensor={ht}>none"), &model);
+        let error = farthest(&turned, &exact);
+        assert!(error < 1e-5 && turned != exact, "{name}: {error:e}");
+        let rotation: Hadamard = ht.parse().unwrap();
+        let quantizer: Quantizer = format.parse().unwrap();
+        let rows = plain.len() / width;
+        let (mut rotated, mut expected) = (plain.clone(), vec![0.0; plain.len()]);
+        rotation.apply(&mut rotated);
+        let out = ViewMut::new(&mut expected, rows, width);
+        quantizer.image_into(View::new(&rotated, rows, width), Axis::Cols, None, out);
+        rotation.invert(&mut expected);
+        let [found, _] = at(place, &format!("f32+{name}:tensor={ht}>{format}"), &model);
+        assert_eq!(found, expected, "{name}");
+    }
+    let layout = model.0.layout();
+    for (recipe, why) in [
+        ("f32+k=rht8>mxfp4", "without signs"),
+        ("f32+residual=ht8>mxfp4", "not residual"),
+        ("f32+k:attention=ht8>mxfp4", "not attention"),
+        (
+            "f32+v=ht64>mxfp4",
+            "v=ht64>mxfp4: a Hadamard transform of 64 elements along an axis of 16",
+        ),
+    ] {
+        let error = match recipe.parse::<Recipe>() {
+            Ok(recipe) => Plan::new(&recipe, &layout, 1).unwrap_err().to_string(),
+            Err(error) => error.to_string(),
+        };
+        assert!(error.contains(why), "{error}");
+    }
+}
+
+/// A hot channel of the values is none in what o reads, whether or not v has a bias.
+#[test]
+fn a_hot_value_is_spread() {
+    for family in ["llama", "qwen2"] {
+        let (config, mut weights, tokens) = model(family);
+        let layout = config.layout();
+        let v = "model.layers.0.self_attn.v_proj";
+        let rows = layout.find(&format!("{v}.weight")).unwrap().range.clone();
+        for w in &mut weights[rows][..config.d_model] {
+            *w *= 40.0;
+        }
+        if let Some(bias) = layout.find(&format!("{v}.bias")) {
+            weights[bias.range.start] += 30.0;
+        }
+        let before = logits(&config, &weights, &tokens);
+        let hot = |config: &Config, weights: &[f32]| {
+            let seen = Layers::of_text(config, weights, &tokens).unwrap();
+            let o = seen.linears().find(|(site, _)| site.to_string() == "layers.0.o_proj").unwrap();
+            [o.1.input.over_median(), o.1.input.kurtosis()]
+        };
+        let was = hot(&config, &weights);
+        let (config, mut weights) = untied(&config, weights);
+        rotate(&config, &config.layout(), &mut weights, 1).unwrap();
+        let error = farthest(&logits(&config, &weights, &tokens), &before);
+        assert!(error < 1e-4, "{family}: {error:e}");
+        let is = hot(&config, &weights);
+        assert!(is[0] < 0.5 * was[0] && is[1] < 0.5 * was[1], "{family}: {was:?} {is:?}");
+    }
 }
