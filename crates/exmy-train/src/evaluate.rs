@@ -19,7 +19,6 @@
 
 pub mod gptq;
 mod grid;
-pub mod hadamard;
 pub mod layers;
 mod pieces;
 pub mod rotate;
@@ -30,7 +29,7 @@ use core::ops::Range;
 
 pub use grid::{Stored, nearest_blocks};
 
-use crate::nn::decoder::{Config, ConfigError, Decoder, Position};
+use crate::nn::decoder::{self, Config, ConfigError, Decoder, Position};
 use crate::nn::device::{Buffer, Matrix, MatrixMut, Slice};
 use crate::nn::loss::RowLoss;
 use crate::nn::parameters::Layout;
@@ -145,13 +144,19 @@ pub struct Evaluation<D: Quantize> {
     decoder: Decoder<D>,
     params: Buffer<D>,
     /// Those of all recipes but the first, if they are others.
-    changed: Option<Buffer<D>>,
+    changed: Option<Changed<D>>,
     recipes: Vec<Compared<D>>,
     images: Images<D>,
     /// Of the first recipe, and losses.
     first: Buffer<D>,
     losses: Buffer<D>,
     targets: D::Tokens,
+}
+
+/// Parameters of recipes that have others than the first, and what turns the inputs of down in their model.
+struct Changed<D: Quantize> {
+    params: Buffer<D>,
+    turn: Option<Buffer<D>>,
 }
 
 /// A recipe with what it was found to cost.
@@ -183,7 +188,9 @@ impl Needs {
     /// Of a model of this [`shape`] with so many parameters, in windows of its context.
     pub fn of(config: &Config, parameters: usize, recipes: usize) -> Self {
         let Config { d_model: d, vocab, context, hidden, .. } = *config;
+        let turned = if config.rotate_down.is_some() { hidden } else { 0 };
         let token = (6 + recipes) * d
+            + turned
             + config.qkv_outputs()
             + config.query_width()
             + config.mlp_outputs()
@@ -191,7 +198,7 @@ impl Needs {
         let scores = 2 * context * context;
         let bytes = |numbers: usize| 4 * numbers as u64;
         Self {
-            weights: bytes(parameters),
+            weights: bytes(parameters + turned * turned),
             activations: bytes(context * token + scores),
             operands: bytes(d.max(hidden) * context + vocab * d),
             logits: 2 * bytes(vocab * rows(vocab).min(context)),
@@ -290,15 +297,17 @@ impl<D: Quantize> Evaluation<D> {
         self
     }
 
-    /// Gives all recipes but the first other parameters than the model's.
+    /// Gives all recipes but the first other parameters than the model's, and the rotation of what down
+    /// reads that their configuration has.
     ///
     /// # Panics
     /// If they have not the model's layout.
-    pub fn change(&mut self, params: Vec<f32>) {
+    pub fn change(&mut self, config: &Config, params: Vec<f32>) {
         self.recipes.iter_mut().for_each(|compared| compared.kept.forget());
         let expected = self.decoder.layout().len();
         assert_eq!(params.len(), expected, "parameters have the model's layout");
-        self.changed = Some(self.device.buffer(params));
+        let turn = decoder::turn(&self.device, config);
+        self.changed = Some(Changed { params: self.device.buffer(params), turn });
     }
 
     /// Measures one more block of a text; blocks are numbered from 0, which names their random bits. If it is
@@ -322,19 +331,25 @@ impl<D: Quantize> Evaluation<D> {
         for (r, compared) in recipes.iter_mut().enumerate() {
             let Compared { plan, kept, states, layers, .. } = compared;
             core::mem::swap(&mut images.kept, kept);
-            let params = changed.as_ref().filter(|_| r > 0).unwrap_or(params);
             let mut engine = engine(plan, phase, images, watched.then_some(&mut *layers));
-            let found = decoder.states(params, &text[window.tokens.clone()], 1, &mut engine);
-            let len = found.len();
+            let tokens = &text[window.tokens.clone()];
+            let len = tokens.len() * decoder.config().d_model;
             device.grow(states, len);
-            copy(device, found, states, len);
+            match changed.as_mut().filter(|_| r > 0) {
+                Some(Changed { params, turn }) => {
+                    decoder.swap_turn(turn);
+                    copy(device, decoder.states(&*params, tokens, 1, &mut engine), states, len);
+                    decoder.swap_turn(turn);
+                }
+                None => copy(device, decoder.states(&*params, tokens, 1, &mut engine), states, len),
+            }
             core::mem::swap(&mut images.kept, kept);
             if watched {
                 layers.compare(streams.get_or_insert_with(|| layers.streams()));
             }
         }
         let (params, changed) = (core::mem::take(&mut self.params), self.changed.take());
-        let others = changed.as_ref().unwrap_or(&params).all();
+        let others = changed.as_ref().map_or(&params, |changed| &changed.params).all();
         self.score([params.all(), others], 0, text, window, phase, watched);
         (self.params, self.changed) = (params, changed);
         self.device.check()

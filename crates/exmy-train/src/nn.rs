@@ -32,6 +32,7 @@ pub mod device;
 pub mod elementary;
 pub mod embedding;
 pub mod gla;
+pub mod hadamard;
 pub mod linear;
 pub mod loss;
 pub mod model;

@@ -58,7 +58,8 @@ fn evaluated<D: Quantize>(device: D, by_piece: bool) -> Vec<(Measures, Layers)> 
         return evaluation.found();
     }
     let mut evaluation = Evaluation::new(device, config, params.clone(), &recipes).unwrap();
-    evaluation.change(params.iter().map(|x| 1.5 * x).collect());
+    let turned = Config { rotate_down: Some(3), ..config };
+    evaluation.change(&turned, params.iter().map(|x| 1.5 * x).collect());
     for (number, window) in windows.iter().enumerate() {
         evaluation.block(&tokens(), window, number as u64, number == 0).unwrap();
     }

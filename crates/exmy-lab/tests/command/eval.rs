@@ -1,6 +1,7 @@
 //! `exmy eval` on a small Llama as transformers saved it, with a tokenizer of single characters.
 
 use crate::{exmy, printed, row, succeed};
+use exmy_train::nn::decoder::Config;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
@@ -112,6 +113,8 @@ fn a_model_quantized_by_methods_is_what_is_changed_on_the_way() {
     for (i, (tied, methods, rounding, recipe)) in [
         (true, &["--rotate"][..], None, "f32+blocks:weight=mxfp4"),
         (false, &["--rotate", "3", "--smooth", "0.6"], Some("--gptq"), "f32"),
+        (true, &["--rotate-down"], None, "f32+blocks:weight=nvfp4"),
+        (false, &["--rotate", "--rotate-down", "2"], Some("--gptq"), "f32"),
         (true, &[], Some("--mse"), "f32"),
         (false, &[], None, "f32+blocks:weight=nvfp4"),
     ]
@@ -138,14 +141,21 @@ fn a_model_quantized_by_methods_is_what_is_changed_on_the_way() {
     let gguf = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../exmy-train/tests/published/data/blocks.gguf");
     let quantize = ["quantize", gguf.to_str().unwrap(), "of-gguf", "--to", "mxfp8-e4m3", "-q"];
+    let quantize = [&quantize[..], &["--rotate-down", "5"]].concat();
     let said = succeed(exmy(&quantize).current_dir(folder)).stdout;
     let said = String::from_utf8(said).unwrap();
     assert!(said.starts_with("of-gguf: ") && said.contains("weights in mxfp8-e4m3"), "{said}");
     let shape = |path: &Path| *exmy_train::published::Published::open(path).unwrap().config();
-    assert_eq!(shape(&folder.join("of-gguf")), shape(&gguf));
+    let expected = Config { rotate_down: Some(5), ..shape(&gguf) };
+    assert_eq!(shape(&folder.join("of-gguf")), expected);
+    let stored = ["small3", "--recipe", "f32"];
+    let by_layer = eval(folder, &[&stored[..], &["--by-layer"]].concat());
+    assert_eq!(by_layer, eval(folder, &stored));
     let safetensors = "model/model.safetensors";
     for (arguments, expected) in [
         (&["model", "small0", "--to", "mxfp4"][..], "is there already"),
+        (&["small2", "new", "--to", "mxfp4", "--rotate-down"], "is rotated in this model already"),
+        (&[safetensors, "new", "--to", "mxfp4", "--rotate-down"], "looks at a model"),
         (&["model", "new", "--to", "e4m3"], "block formats"),
         (&["model", "new", "--to", "rht16>nvfp4"], "more than a block format"),
         (&["model", "new", "--to", "mxfp4", "--axis", "0"], "IN is a model"),
@@ -203,6 +213,10 @@ fn a_model_is_calibrated_by_a_text() {
     assert_eq!(rotated[0], plain[0]);
     assert!((1e-12..1e-5).contains(&far(plain[1], rotated[1])), "{plain:?} {rotated:?}");
     assert!(far(plain[2], rotated[2]) > 1e-4, "{plain:?} {rotated:?}");
+    let turned = nats(&["--rotate-down"]);
+    assert_eq!(turned[0], plain[0]);
+    assert!((1e-12..1e-5).contains(&far(plain[1], turned[1])), "{plain:?} {turned:?}");
+    assert!(far(plain[2], turned[2]) > 1e-4, "{plain:?} {turned:?}");
     let rounded = nats(&["--gptq", "mxfp4", "--calibrate", "text"]);
     assert_eq!(rounded[0], plain[0]);
     assert!(far(rounded[1], plain[0]) > 1e-4 && far(rounded[2], plain[2]) > 1e-4, "{rounded:?}");

@@ -11,13 +11,15 @@
 //! 3. Values are rotated head by head, by a random Hadamard matrix for each block: rows of v within a head,
 //!    and the columns of o that read them.
 //!
-//! The function of the model stays, but for rounding in f32; all is computed in f64 and rounded once. The
-//! rotations that the paper does in the model while it computes (of what down reads, of queries and keys)
-//! are no change of weights, and a recipe's to ask for: `+down_proj=ht128-f32>mxfp4`,
-//! `+k:tensor=ht64-f32>mxfp4`.
+//! The function of the model stays, but for rounding in f32; all is computed in f64 and rounded once.
+//!
+//! Section 4.1 also rotates what down reads while the model computes, which [`rotate_down`] prepares: the
+//! rows of down become `w Q`, Q of the whole hidden width, and the configuration says that a
+//! [decoder](crate::nn::decoder) multiplies what they read by Q, as a matrix. It goes with every model. The
+//! rotation of keys for their cache is a recipe's, `+k:tensor=ht64-f32>mxfp4`.
 
-use super::hadamard::Rotation;
 use crate::nn::decoder::{Config, Mixer, Norm, NormPlace};
+use crate::nn::hadamard::{ORDERS, Rotation};
 use crate::nn::parameters::Layout;
 use core::ops::Range;
 use exmy::error::{Error, Result};
@@ -55,13 +57,7 @@ pub fn untied(config: &Config, params: Vec<f32>) -> (Config, Vec<f32>) {
 pub fn rotate(config: &Config, layout: &Layout, params: &mut [f32], seed: u64) -> Result<()> {
     possible(config)?;
     let (d, hd) = (config.d_model, config.head_dim());
-    let of = |n: usize, stream: Stream| {
-        Rotation::new(n, seed, stream).ok_or_else(|| {
-            Error::new(format!("no Hadamard matrix of order {n} is known here")).hint(
-                "orders are 2^k m with m = 1 or 12, 20, 28, 36, 44, 60, ...: leave rotations out",
-            )
-        })
-    };
+    let of = |n, stream| Rotation::new(n, seed, stream).ok_or_else(|| unknown(n));
     let stream = of(d, Stream::new("rotation of the stream"))?;
     let find = |name: &str| layout.find(name).map(|entry| entry.range.clone());
     let mut weights = Weights { params, width: d, find: &find };
@@ -90,6 +86,38 @@ pub fn rotate(config: &Config, layout: &Layout, params: &mut [f32], seed: u64) -
         weights.rotate_rows(&format!("{table}.weight"), &stream);
     }
     Ok(())
+}
+
+/// Rotates the inputs of every block's down in its weights, by the signs of a seed; the configuration of the
+/// model that rotates what down reads while it computes.
+///
+/// # Errors
+/// If it does so already, or no Hadamard matrix of its hidden width is known.
+///
+/// # Panics
+/// If `params` have not the layout's length.
+pub fn rotate_down(
+    config: &Config,
+    layout: &Layout,
+    params: &mut [f32],
+    seed: u64,
+) -> Result<Config> {
+    if config.rotate_down.is_some() {
+        return Err(Error::new("what down_proj reads is rotated in this model already")
+            .hint("leave --rotate-down out: the model does it while it computes"));
+    }
+    let rotation = Rotation::of_down(config.hidden, seed).ok_or_else(|| unknown(config.hidden))?;
+    let find = |name: &str| layout.find(name).map(|entry| entry.range.clone());
+    let mut weights = Weights { params, width: config.hidden, find: &find };
+    for l in 0..config.layers {
+        weights.rotate_rows(&format!("model.layers.{l}.mlp.down_proj.weight"), &rotation);
+    }
+    Ok(Config { rotate_down: Some(seed), ..*config })
+}
+
+fn unknown(order: usize) -> Error {
+    Error::new(format!("no Hadamard matrix of order {order} is known here"))
+        .hint(format!("a width is {ORDERS}: leave the rotation out"))
 }
 
 fn possible(config: &Config) -> Result<()> {

@@ -37,6 +37,7 @@ pub use pieces::Piece;
 use crate::nn::attention::Shape;
 use crate::nn::batch::{Batch, Model};
 use crate::nn::device::{Buffer, Cpu, Device, Matrix, MatrixMut, Slice, SliceMut, empty};
+use crate::nn::hadamard::Rotation;
 use crate::nn::linear::Products;
 use crate::nn::parameters::Layout;
 use crate::nn::parts::{Context, MlpSaved, Normed, Params, Pass, Spare};
@@ -53,10 +54,19 @@ pub struct Decoder<D: Device = Cpu> {
     layout: Layout,
     places: Places,
     rope: Option<Rope<D>>,
+    /// What down reads is multiplied by this matrix, (hidden, hidden).
+    turn: Option<Buffer<D>>,
     /// Of [`Model::set_z_loss`].
     z_loss: D::Real,
     saved: Saved<D>,
     work: Scratch<D>,
+}
+
+/// The matrix that turns what down reads, where a model has one.
+pub(crate) fn turn<D: Device>(device: &D, config: &Config) -> Option<Buffer<D>> {
+    let rotation = Rotation::of_down(config.hidden, config.rotate_down?)?;
+    let matrix = rotation.matrix().into_iter().map(D::Real::from_f64);
+    Some(device.buffer(matrix.collect()))
 }
 
 /// Rotations of queries and keys, where a model has them.
@@ -153,6 +163,7 @@ impl<D: Device> Decoder<D> {
             config,
             layout,
             rope,
+            turn: turn(&device, &config),
             z_loss: D::Real::ZERO,
             saved: Saved::default(),
             work: Scratch::default(),
@@ -165,6 +176,11 @@ impl<D: Device> Decoder<D> {
         &self.config
     }
 
+    /// Changes what turns the inputs of down for another.
+    pub(crate) fn swap_turn(&mut self, other: &mut Option<Buffer<D>>) {
+        core::mem::swap(&mut self.turn, other);
+    }
+
     /// The table of the parameter arena.
     pub fn layout(&self) -> &Layout {
         &self.layout
@@ -175,8 +191,8 @@ impl<D: Device> Decoder<D> {
     ///
     /// # Panics
     /// If `params` or `grads` have not the layout's length, `targets` not the length of `tokens`,
-    /// `tokens` is not `batch` sequences of one to `context` tokens, or a token is not below
-    /// `vocab`.
+    /// `tokens` is not `batch` sequences of one to `context` tokens, a token is not below
+    /// `vocab`, or the configuration has `rotate_down`.
     pub fn forward_backward<'a>(
         &mut self,
         params: impl Into<Slice<'a, D>>,
@@ -187,6 +203,7 @@ impl<D: Device> Decoder<D> {
         products: &mut dyn Products<D>,
     ) -> D::Scalar {
         let (params, mut grads) = (params.into(), grads.into());
+        assert!(self.turn.is_none(), "a model that rotates what down reads is not trained");
         assert_eq!(grads.len(), self.layout.len(), "gradients have the layout of the parameters");
         let shape = self.forward(params, tokens, batch, Pass::Training, products, None);
         self.logits(params, 0..tokens.len(), products);
@@ -331,7 +348,7 @@ impl<D: Device> Decoder<D> {
         past: Option<cached::Past<'_, D>>,
         products: &mut dyn Products<D>,
     ) {
-        let Self { device, config, places, rope, saved, work, .. } = self;
+        let Self { device, config, places, rope, turn, saved, work, .. } = self;
         let cx = &mut Context { device: &*device, products, params };
         let (n, d, rope) = (shape.batch * shape.sequence, config.d_model, rope.as_ref());
         let after = config.norm_place == NormPlace::After;
@@ -373,7 +390,7 @@ impl<D: Device> Decoder<D> {
             block.norm2.forward(cx, middle.read(), &mut saved.norm2, &mut work.spare);
             (saved.norm2.y.first(n * d), y.again())
         };
-        block.mlp.forward(cx, n, input, &mut saved.mlp, output.again());
+        block.mlp.forward(cx, n, input, turn.as_ref(), &mut saved.mlp, output.again());
         if after {
             block.norm2.forward(cx, output.read(), &mut saved.norm2, &mut work.spare);
             copy(device, saved.norm2.y.first(n * d), y.again());

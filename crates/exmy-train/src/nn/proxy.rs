@@ -218,7 +218,7 @@ impl<D: Device> Proxy<D> {
         copy(x.read(), targets.again());
         for block in teacher {
             inside.reserve(device, block, rows);
-            block.forward(cx, rows, targets.read(), inside, next.again());
+            block.forward(cx, rows, targets.read(), None, inside, next.again());
             copy(next.read(), targets.again());
         }
         if config.noise > 0.0 {
@@ -279,7 +279,7 @@ impl<D: Device> Proxy<D> {
                 }
                 None => x,
             };
-            block.mlp.forward(cx, rows, inside, &mut saved.mlps[at], y.again());
+            block.mlp.forward(cx, rows, inside, None, &mut saved.mlps[at], y.again());
             device.add_assign(y.again(), x);
             cx.tensor(Some(k as u32), Place::Residual, false, y, d);
             if pass == Pass::Forward {

@@ -24,6 +24,10 @@ pub struct Shape {
 /// The families that are read, as `model_type` has them.
 pub const FAMILIES: [&str; 7] = ["gla", "gpt2", "llama", "mistral", "olmo2", "qwen2", "qwen3"];
 
+/// The key of this project's own: what `down_proj` reads is to be rotated by signs of this seed, as its
+/// weights were.
+pub const ROTATE_DOWN: &str = "exmy_rotate_down";
+
 /// Keys that change nothing in a forward pass in f32.
 const IGNORED: [&str; 33] = [
     "_name_or_path",
@@ -94,6 +98,11 @@ impl Keys {
             .ok_or_else(|| wrong(key, &value, "a whole number above 0"))
     }
 
+    fn seed(&mut self, key: &str) -> Result<Option<u64>> {
+        let Some(value) = self.take(key) else { return Ok(None) };
+        value.as_u64().map(Some).ok_or_else(|| wrong(key, &value, "a seed, a whole number"))
+    }
+
     fn needed(&mut self, key: &str) -> Result<usize> {
         self.size(key)?.ok_or_else(|| Error::new(format!("config.json has no key {key}")))
     }
@@ -139,7 +148,7 @@ pub fn read(text: &[u8]) -> Result<Shape> {
     let mut keys = Keys(keys);
     let family = keys.take("model_type");
     let family = family.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned();
-    let shape = match family.as_str() {
+    let mut shape = match family.as_str() {
         "gla" => gla(&mut keys)?,
         "gpt2" => gpt2(&mut keys)?,
         _ if FAMILIES.contains(&family.as_str()) => llama(&mut keys, &family)?,
@@ -148,6 +157,7 @@ pub fn read(text: &[u8]) -> Result<Shape> {
             return Err(Error::new(what).hint(format!("{} are", FAMILIES.join(", "))));
         }
     };
+    shape.config.rotate_down = keys.seed(ROTATE_DOWN)?;
     keys.end()?;
     shape.config.validate().map_err(|error| Error::new(format!("config.json: {error}")))?;
     Ok(shape)

@@ -140,7 +140,7 @@ fn loses_less(family: &str) {
             let recipes = ["f32", recipe].map(|recipe| recipe.parse().unwrap());
             let mut evaluation =
                 Evaluation::new(Cpu::new(), config, weights.clone(), &recipes).unwrap();
-            changed.into_iter().for_each(|params| evaluation.change(params.clone()));
+            changed.into_iter().for_each(|params| evaluation.change(&config, params.clone()));
             let windows = Windows { window: tokens.len(), stride: 1 }.of(tokens.len());
             evaluation.block(&tokens, &windows[0], 0, false).unwrap();
             evaluation.measures().last().unwrap().divergence[0]

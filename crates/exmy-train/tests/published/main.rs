@@ -123,6 +123,7 @@ fn what_is_not_supported_is_named() {
         ("llama", "num_key_value_heads", json!(3)),
         ("llama", "hidden_size", json!("32")),
         ("llama", "vocab_size", json!(-1)),
+        ("llama", "exmy_rotate_down", json!(true)),
         ("qwen2", "layer_types", json!(["chunked_attention"])),
         ("gpt2", "scale_attn_by_inverse_layer_idx", json!(true)),
         ("gpt2", "activation_function", json!("silu")),
@@ -149,6 +150,7 @@ fn what_is_not_supported_is_named() {
     assert!(with("gla", "intermediate_size", json!(null)).contains("hidden: 256"));
     assert!(with("gla", "attn_mode", json!("fused_recurrent")).contains("Shape"));
     assert!(with("mistral", "sliding_window", json!(16)).contains("full: Some(16)"));
+    assert!(with("gpt2", "exmy_rotate_down", json!(7)).contains("rotate_down: Some(7)"));
 }
 
 #[test]

@@ -6,12 +6,12 @@ use exmy::block::hadamard::Hadamard;
 use exmy::quantizer::{Axis, Quantizer};
 use exmy::random::Stream;
 use exmy::slice::{View, ViewMut};
-use exmy_train::evaluate::hadamard::Rotation;
 use exmy_train::evaluate::layers::Layers;
-use exmy_train::evaluate::rotate::{rotate, untied};
+use exmy_train::evaluate::rotate::{rotate, rotate_down, untied};
 use exmy_train::evaluate::{Evaluation, Windows};
 use exmy_train::nn::Cpu;
 use exmy_train::nn::decoder::{Config, Decoder};
+use exmy_train::nn::hadamard::Rotation;
 use exmy_train::nn::site::Place;
 use exmy_train::published::Published;
 use exmy_train::recipe::{Engine, Images, Observer, Phase, Plan, Recipe};
@@ -208,4 +208,61 @@ fn a_hot_value_is_spread() {
         let is = hot(&config, &weights);
         assert!(is[0] < 0.5 * was[0] && is[1] < 0.5 * was[1], "{family}: {was:?} {is:?}");
     }
+}
+
+/// Inputs of down are rotated in its weights and while the model computes; by a recipe in groups.
+#[test]
+fn what_down_reads_is_rotated_while_the_model_computes() {
+    for family in ["gla", "gpt2", "llama", "olmo2", "qwen3"] {
+        let (config, mut weights, tokens) = model(family);
+        let (layout, hidden) = (config.layout(), config.hidden);
+        let name = |name: &str| layout.find(name).unwrap().range.clone();
+        // A unit of the first MLP that is hot in every token.
+        for row in weights[name("model.layers.0.mlp.down_proj.weight")].chunks_mut(hidden) {
+            row[5] /= 64.0;
+        }
+        let up = &mut weights[name("model.layers.0.mlp.up_proj.weight")];
+        up[5 * config.d_model..][..config.d_model].iter_mut().for_each(|w| *w *= 64.0);
+        let model = (config, weights, tokens);
+        let [_, before] = at(Place::Residual, "f32", &model);
+        let [_, in_groups] = at(Place::Residual, "f32+down_proj=ht16-f32>none", &model);
+        assert!(farthest(&in_groups, &before) < 2e-5, "{family}");
+        let (config, mut weights, tokens) = model;
+        let hot = |config: &Config, weights: &[f32]| {
+            let seen = Layers::of_text(config, weights, &tokens).unwrap();
+            let site = "layers.0.down_proj";
+            let down = seen.linears().find(|(found, _)| found.to_string() == site).unwrap();
+            [down.1.input.over_median(), down.1.input.kurtosis()]
+        };
+        let was = hot(&config, &weights);
+        let old = weights.clone();
+        let turned = rotate_down(&config, &layout, &mut weights, 1).unwrap();
+        assert_eq!(turned, Config { rotate_down: Some(1), ..config });
+        for entry in &layout {
+            let same = weights[entry.range.clone()] == old[entry.range.clone()];
+            assert_eq!(same, !entry.name.ends_with("mlp.down_proj.weight"), "{}", entry.name);
+        }
+        let error = farthest(&logits(&turned, &weights, &tokens), &before);
+        assert!(error < 2e-5, "{family}: {error:e}");
+        let is = hot(&turned, &weights);
+        assert!(is[0] < 0.5 * was[0] && is[1] < 0.5 * was[1], "{family}: {was:?} {is:?}");
+        // An evaluation has the model's own weights and the rotated ones next to each other.
+        let recipes = ["f32", "f32"].map(|name| name.parse().unwrap());
+        let mut evaluation = Evaluation::new(Cpu::new(), config, old, &recipes).unwrap();
+        evaluation.change(&turned, weights.clone());
+        let windows = Windows { window: 24, stride: 12 }.of(tokens.len());
+        for (number, window) in windows.iter().enumerate() {
+            evaluation.block(&tokens, window, number as u64, false).unwrap();
+        }
+        let found = evaluation.measures().last().unwrap();
+        assert!(found.divergence.iter().all(|nats| nats.abs() < 1e-5), "{family}: {found:?}");
+        let error = rotate_down(&turned, &layout, &mut weights, 2).unwrap_err();
+        assert!(error.to_string().contains("already"), "{error}");
+    }
+    let config = Config { hidden: 92, ..Config::default() };
+    let mut weights = vec![0.0; config.layout().len()];
+    let error = rotate_down(&config, &config.layout(), &mut weights, 1).unwrap_err();
+    assert!(error.to_string().contains("order 92"), "{error}");
+    let error = Config { rotate_down: Some(1), ..config }.validate().unwrap_err();
+    assert!(error.to_string().contains("hidden is 92"), "{error}");
 }

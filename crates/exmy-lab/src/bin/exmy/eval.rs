@@ -20,6 +20,7 @@ use exmy::shown::printable_path;
 use exmy_lab::amounts::thousands;
 use exmy_lab::tokenizer::Tokenizer;
 use exmy_train::evaluate::{Needs, Windows, shape};
+use exmy_train::nn::decoder::Config;
 use exmy_train::published::Published;
 use exmy_train::recipe::Recipe;
 use exmy_train::train::memory;
@@ -88,7 +89,7 @@ pub(crate) struct Arguments {
     tokens: Option<usize>,
     /// Have one layer of the weights in memory at a time, to the same bits [default: if there is no room for
     /// all of them]
-    #[arg(long, conflicts_with_all = ["smooth", "gptq", "mse", "rotate"])]
+    #[arg(long, conflicts_with_all = ["smooth", "gptq", "mse", "rotate", "rotate_down"])]
     by_layer: bool,
     /// A tokenizer.json in place of the model's
     #[arg(long, value_name = "FILE")]
@@ -258,7 +259,9 @@ fn evaluate(arguments: &Arguments, mut recipes: Vec<Recipe>, out: Option<&Path>)
             parts
         }
     };
-    let mut needs = Needs::of(&config, model.layout().len(), recipes.len());
+    let rotate_down = methods.rotate_down.or(config.rotate_down);
+    let mut needs =
+        Needs::of(&Config { rotate_down, ..config }, model.layout().len(), recipes.len());
     let available = place.available()?;
     let is_scarce = available.is_some_and(|bytes| bytes < needs.total());
     let by_layer = arguments.by_layer || is_scarce && !methods.changes();
@@ -326,6 +329,7 @@ fn evaluate(arguments: &Arguments, mut recipes: Vec<Recipe>, out: Option<&Path>)
             "gptq": arguments.calibration.gptq,
             "mse": arguments.calibration.mse,
             "rotate": arguments.calibration.rotate,
+            "rotate_down": arguments.calibration.rotate_down,
             "window": windows.window,
             "stride": windows.stride,
             "blocks": blocks.len(),

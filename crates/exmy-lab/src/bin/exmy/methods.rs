@@ -6,7 +6,7 @@ use exmy::BlockFormat;
 use exmy::error::{Error, Result};
 use exmy_train::evaluate::gptq::{Hessians, round_blocks};
 use exmy_train::evaluate::layers::{Layers, watch_text};
-use exmy_train::evaluate::rotate::rotate;
+use exmy_train::evaluate::rotate::{rotate, rotate_down};
 use exmy_train::evaluate::search::search_blocks;
 use exmy_train::evaluate::smooth::smooth;
 use exmy_train::evaluate::{Stored, nearest_blocks};
@@ -18,6 +18,8 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Methods {
     /// QuaRot's rotations, and the seed of their signs.
     pub(crate) rotate: Option<u64>,
+    /// QuaRot's rotation of what `down_proj` reads, and the seed of its signs.
+    pub(crate) rotate_down: Option<u64>,
     /// SmoothQuant, and its strength.
     pub(crate) smooth: Option<f64>,
     /// GPTQ, onto this format.
@@ -36,7 +38,8 @@ pub(crate) type Text<'a> = &'a dyn Fn(&Path, usize) -> Result<Vec<u32>>;
 impl Methods {
     /// Whether parameters are changed.
     pub(crate) const fn changes(&self) -> bool {
-        self.rotate.is_some() || self.smooth.is_some() || self.rounds()
+        let rotates = self.rotate.is_some() || self.rotate_down.is_some();
+        rotates || self.smooth.is_some() || self.rounds()
     }
 
     /// Whether the weights of blocks are rounded by a method.
@@ -56,10 +59,11 @@ impl Methods {
         Ok(())
     }
 
-    /// Changes a model's parameters, for windows of the configuration's context; what was rounded.
+    /// Changes a model's parameters, for windows of the configuration's context, and the configuration if it
+    /// is to rotate something while it computes; what was rounded.
     pub(crate) fn apply(
         &self,
-        config: &Config,
+        config: &mut Config,
         params: &mut [f32],
         text: Text<'_>,
         quiet: bool,
@@ -68,6 +72,10 @@ impl Methods {
         if let Some(seed) = self.rotate {
             let _rotating = Phase::begin("rotating the weights", quiet);
             rotate(config, &layout, params, seed)?;
+        }
+        if let Some(seed) = self.rotate_down {
+            let _rotating = Phase::begin("rotating what down_proj reads", quiet);
+            *config = rotate_down(config, &layout, params, seed)?;
         }
         let tokens = match &self.calibrate {
             Some((path, most)) => text(path, *most)?,

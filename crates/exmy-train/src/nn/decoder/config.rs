@@ -99,6 +99,10 @@ pub struct Config {
     /// The layers of gated linear attention.
     #[serde(default)]
     pub gla: Gla,
+    /// The seed of a rotation of what the MLPs' last products read, done while the model computes: its
+    /// weights were made for it. Published models have it; none is trained.
+    #[serde(skip)]
+    pub rotate_down: Option<u64>,
 }
 
 /// The keys of choices that came later, with their defaults. They are not written where they have these: a
@@ -185,6 +189,7 @@ impl Default for Config {
             rope_scaling: Scaling::None,
             bias: Biases::default(),
             gla: Gla::default(),
+            rotate_down: None,
         }
     }
 }

@@ -1,10 +1,11 @@
 //! The inside of an MLP: into it, the activation function, out of it.
 
 use super::{Context, Linear};
-use crate::nn::device::{Buffer, Device, Roundings, Slice, SliceMut, empty};
+use crate::nn::device::{Buffer, Device, Matrix, MatrixMut, Roundings, Slice, SliceMut, empty};
 use crate::nn::linear::Products;
 use crate::nn::relu::Function;
-use crate::nn::site::{Place, Vector};
+use crate::nn::site::{Place, Product, Vector};
+use exmy::gemm::f32::Output;
 
 /// The function between the products of an MLP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,9 +29,11 @@ pub struct Mlp {
 pub struct MlpSaved<D: Device> {
     pub(crate) before: Buffer<D>,
     pub(crate) after: Buffer<D>,
+    /// What down reads, where that is turned.
+    turned: Buffer<D>,
 }
 
-empty!(MlpSaved { before, after });
+empty!(MlpSaved { before, after, turned });
 
 impl<D: Device> MlpSaved<D> {
     /// Makes it large enough for `rows`.
@@ -61,17 +64,19 @@ impl Mlp {
         [false, true].map(|gradient| products.vector(self.layer, Vector::Activation, gradient))
     }
 
-    /// `y` (n, out) from `x` (n, in).
+    /// `y` (n, out) from `x` (n, in); what down reads is multiplied by a matrix, (hidden, hidden), if there
+    /// is one. The product is in the order of every device's f32.
     pub fn forward<D: Device>(
         &self,
         cx: &mut Context<'_, D>,
         n: usize,
         x: Slice<'_, D>,
+        turn: Option<&Buffer<D>>,
         saved: &mut MlpSaved<D>,
         y: SliceMut<'_, D>,
     ) {
         let (outputs, hidden, layer) = (self.outputs(), self.hidden, self.layer);
-        let MlpSaved { before, after } = saved;
+        let MlpSaved { before, after, turned } = saved;
         let (mut before, mut after) = (before.first_mut(n * outputs), after.first_mut(n * hidden));
         self.up.forward(cx, x, before.again());
         cx.tensor(layer, Place::ActivationInput, false, before.again(), outputs);
@@ -83,7 +88,14 @@ impl Mlp {
             }
         }
         cx.tensor(layer, Place::ActivationOutput, false, after.again(), hidden);
-        self.down.forward(cx, after.read(), y);
+        let Some(turn) = turn else { return self.down.forward(cx, after.read(), y) };
+        cx.device.grow(turned, n * hidden);
+        let (x, q) =
+            (Matrix::new(after.read(), n, hidden), Matrix::new(turn.all(), hidden, hidden));
+        let out = MatrixMut::new(turned.first_mut(n * hidden), n, hidden);
+        // The one of the three products that transposes nothing.
+        cx.device.matmul(Product::GradInput, x, q, out, Output::Overwrite);
+        self.down.forward(cx, turned.first(n * hidden), y);
     }
 
     /// `dx` (n, in) from `dy`; `d_after` and `d_before` are working memory of (n, hidden) and

@@ -13,6 +13,10 @@ pub(super) struct Calibration {
     /// SEED is that of their signs
     #[arg(long, value_name = "SEED", num_args = 0..=1, default_missing_value = "1")]
     pub(super) rotate: Option<u64>,
+    /// QuaRot: rotate what down_proj reads while the model computes, and its weights before, by a random
+    /// Hadamard matrix of the whole hidden width; SEED is that of its signs
+    #[arg(long, value_name = "SEED", num_args = 0..=1, default_missing_value = "1")]
+    pub(super) rotate_down: Option<u64>,
     /// SmoothQuant: divide the inputs of q, k, v and of the MLP by channel, and multiply their weights;
     /// ALPHA is how much of the inputs' range the weights take, from 0 to 1
     #[arg(long, value_name = "ALPHA", num_args = 0..=1, default_missing_value = "0.5",
@@ -46,6 +50,7 @@ impl Calibration {
         };
         let methods = Methods {
             rotate: self.rotate,
+            rotate_down: self.rotate_down,
             smooth: self.smooth,
             gptq: format("--gptq", &self.gptq)?,
             mse: format("--mse", &self.mse)?,

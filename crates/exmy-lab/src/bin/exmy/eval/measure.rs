@@ -86,14 +86,15 @@ impl Job<'_> {
                 let tokens = read_tokens(path, tokenizer, most)?;
                 known(&tokens, config.vocab).map(|()| tokens)
             };
-            let seen = shape(&Config { context: model.config().context, ..config }, self.together);
-            self.methods.apply(&seen, &mut changed, &text, quiet)?;
-            Some(changed)
+            let longest = Config { context: model.config().context, ..config };
+            let mut seen = shape(&longest, self.together);
+            self.methods.apply(&mut seen, &mut changed, &text, quiet)?;
+            Some((Config { context: config.context, ..seen }, changed))
         } else {
             None
         };
         let mut evaluation = Evaluation::new(device, config, params, recipes)?.keeping(spare);
-        changed.into_iter().for_each(|changed| evaluation.change(changed));
+        changed.into_iter().for_each(|(config, changed)| evaluation.change(&config, changed));
         let mut bar = Bar::new(blocks.len(), quiet);
         for (number, window) in blocks.iter().enumerate() {
             let watched = self.watched && number == 0;

@@ -12,6 +12,7 @@ use exmy::shown::printable_path;
 use exmy_train::evaluate::rotate::untied;
 use exmy_train::evaluate::shape;
 use exmy_train::nn::decoder::Config;
+use exmy_train::published::family::ROTATE_DOWN;
 use exmy_train::published::{Published, written};
 use indicatif::HumanBytes;
 use serde_json::{Value, json};
@@ -26,6 +27,11 @@ pub(super) struct Options {
     #[arg(long, value_name = "SEED", num_args = 0..=1, default_missing_value = "1",
           help_heading = "Models")]
     rotate: Option<u64>,
+    /// QuaRot: rotate what down_proj reads while the model computes, and its weights before; the folder says
+    /// so, and no other program reads it
+    #[arg(long, value_name = "SEED", num_args = 0..=1, default_missing_value = "1",
+          help_heading = "Models")]
+    rotate_down: Option<u64>,
     /// SmoothQuant: divide the inputs of q, k, v and of the MLP by channel, and multiply their weights
     #[arg(long, value_name = "ALPHA", num_args = 0..=1, default_missing_value = "0.5",
           requires = "calibrate", help_heading = "Models")]
@@ -58,6 +64,7 @@ impl Options {
     pub(super) fn given(&self) -> Option<&'static str> {
         let given = [
             ("--rotate", self.rotate.is_some()),
+            ("--rotate-down", self.rotate_down.is_some()),
             ("--smooth", self.smooth.is_some()),
             ("--gptq", self.gptq),
             ("--mse", self.mse),
@@ -94,6 +101,7 @@ pub(super) fn quantize(
     }
     let methods = Methods {
         rotate: options.rotate,
+        rotate_down: options.rotate_down,
         smooth: options.smooth,
         gptq: options.gptq.then_some(format),
         mse: options.mse.then_some(format),
@@ -114,12 +122,14 @@ pub(super) fn quantize(
         (config, params) = untied(&config, params);
     }
     drop(reading);
-    let settings = settings(&model, &config)?;
+    let settings = settings(&model, &config, methods.rotate_down)?;
     let text = |path: &Path, most: usize| {
         let tokens = read_tokens(path, &tokenizer(&model, None)?, most)?;
         known(&tokens, config.vocab).map(|()| tokens)
     };
-    let rounded = methods.apply(&shape(&config, window), &mut params, &text, quiet)?;
+    let mut seen = shape(&config, window);
+    let rounded = methods.apply(&mut seen, &mut params, &text, quiet)?;
+    config.rotate_down = seen.rotate_down;
     let parent = whole::split(output).0;
     let partial = whole::create_partial_folder(parent, &whole::split(output).1)
         .map_err(|error| Error::io("create", output, error))?;
@@ -144,7 +154,11 @@ pub(super) fn quantize(
 }
 
 /// The files that a folder has besides tensors, by their names.
-fn settings(model: &Published, config: &Config) -> Result<Vec<(&'static str, String)>> {
+fn settings(
+    model: &Published,
+    config: &Config,
+    rotate_down: Option<u64>,
+) -> Result<Vec<(&'static str, String)>> {
     let mut value: Value = match fs::read(model.path().join("config.json")) {
         Ok(text) => serde_json::from_slice(&text)
             .map_err(|error| Error::new("config.json is no JSON").because(error))?,
@@ -152,6 +166,9 @@ fn settings(model: &Published, config: &Config) -> Result<Vec<(&'static str, Str
     };
     if !config.tied && model.config().tied {
         value["tie_word_embeddings"] = false.into();
+    }
+    if let Some(seed) = rotate_down {
+        value[ROTATE_DOWN] = seed.into();
     }
     let text = format!("{value:#}\n");
     let mut files = vec![("config.json", text)];

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::nn::hadamard;
+
 use super::{Config, Mixer, Norm, NormPlace, Position, Scaling};
 
 /// Why a [`Config`] is no model: the key, what it holds, what would work.
@@ -59,6 +61,9 @@ impl Config {
         size("heads", self.heads)?;
         size("kv_heads", self.kv_heads)?;
         size("hidden", self.hidden)?;
+        if self.rotate_down.is_some() && !hadamard::is_known(self.hidden) {
+            return Err(ConfigError::new("hidden", self.hidden, hadamard::ORDERS));
+        }
         // Where no layer attends by softmax its heads are not looked at.
         if self.mixer.any(Mixer::Attention, self.layers) {
             self.validate_attention()?;

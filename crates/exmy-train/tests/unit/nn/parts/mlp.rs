@@ -29,7 +29,7 @@ fn the_product_that_backward_reads_is_rounded_with_backward() {
         let cpu = &Cpu::new();
         saved.reserve(cpu, &mlp, 1);
         let cx = &mut Context { device: cpu, products: &mut watch, params: (&params).into() };
-        mlp.forward(cx, 1, (&[1.0]).into(), &mut saved, (&mut y).into());
+        mlp.forward(cx, 1, (&[1.0]).into(), None, &mut saved, (&mut y).into());
         let buffers = [(&mut after).into(), (&mut before).into()];
         let (sums, x, dy) = (&mut (&mut grads).into(), (&[1.0]).into(), (&[1.0]).into());
         mlp.backward(cx, sums, 1, x, &saved, dy, buffers, (&mut dx).into());

@@ -8,6 +8,14 @@
 
 use exmy::random::{Philox, Stream};
 
+/// The orders that are known here, in words.
+pub const ORDERS: &str = "2^k m with m = 1 or 12, 20, 28, 36, 44, 60, ..., to be rotated";
+
+/// Whether a Hadamard matrix of this order is known here.
+pub fn is_known(n: usize) -> bool {
+    n > 0 && order(n).is_some()
+}
+
 /// Whether there is one, and its m: the smallest that goes.
 fn order(n: usize) -> Option<usize> {
     let twos = n.trailing_zeros();
@@ -79,7 +87,7 @@ impl Rotation {
     ///
     /// ```
     /// use exmy::random::Stream;
-    /// use exmy_train::evaluate::hadamard::Rotation;
+    /// use exmy_train::nn::hadamard::Rotation;
     ///
     /// let mut x = [3.0, 0.0, 0.0, 0.0];
     /// Rotation::new(4, 1, Stream::new("example")).unwrap().apply(&mut x);
@@ -95,6 +103,22 @@ impl Rotation {
         let random = Philox::new(seed, stream);
         let sign = |i: usize| if random.word(i as u64) >> 31 == 0 { 1.0 } else { -1.0 };
         Some(Self { signs: (0..n).map(sign).collect(), small, m })
+    }
+
+    /// That of what the MLPs' last products read, of a model with so many hidden units.
+    pub fn of_down(hidden: usize, seed: u64) -> Option<Self> {
+        Self::new(hidden, seed, Stream::new("rotation of what down reads"))
+    }
+
+    /// The matrix Q, row-major.
+    pub fn matrix(&self) -> Vec<f64> {
+        let n = self.width();
+        let mut matrix = vec![0.0; n * n];
+        for (i, row) in matrix.chunks_exact_mut(n).enumerate() {
+            row[i] = 1.0;
+            self.apply(row);
+        }
+        matrix
     }
 
     /// Numbers of a vector.
