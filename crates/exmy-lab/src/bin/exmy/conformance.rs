@@ -26,26 +26,23 @@ enum Standard {
 /// What stands above the table.
 const ABOVE: &str = "# P3109\n
 What is implemented of the IEEE P3109 Interim Report 4.0 (26 June 2026): every operation of its Annex G,
-block operations and scaled operations included, in the library `exmy`. `exmy conformance p3109` prints this
-page.\n
+block operations and scaled operations included. `exmy conformance p3109` prints this page.\n
     exmy conformance p3109 'Exp<Binary8p3se, Binary8p4se, (NearestTiesToEven, SatFinite)>'     # kappa 0\n
 * *Formats*: all 504 members of the family, as operands and as results, in any mixture; binary16, binary32,
   binary64 and BFloat16 as external formats (4.14), and every other format of the crate. What clause 4.5
   asks of every implementation is provided for all six formats.
 * *Projections*: the six rounding modes, StochasticA, B and C with 1 to 32 random bits of the caller, and
   the three saturation modes. `Profile::P3109.rules(format)` is (NearestTiesToEven, SatNone).
-* *Kappa*: every operation is correctly rounded, so kappa is 0 (4.4). Elementary functions never guess. Every
-  operand of up to 16 significant bits between 2^-160 and 2^160 has a result
-  ([hardest-cases.md](hardest-cases.md)). Another operand that 512 bits do not decide would be an error; none
-  is known. `Sin`, `Cos` and `Tan` need formats whose range is that of 11 exponent bits or less.
+* *Kappa*: every operation is correctly rounded, so kappa is 0 (4.4). An operand of an elementary function
+  that 512 bits do not decide would be an error; none is known ([hardest-cases.md](hardest-cases.md)). `Sin`,
+  `Cos` and `Tan` need formats whose range is that of 11 exponent bits or less.
 * *Blocks*: BlockOp applies the operation that it is given to the values of blocks (5.4). Products of scale
   and element must be numbers of binary64. Results may be divided by a scale that is no power of two if 53
   bits are enough to round once. Scaled operations are blocks of one element (5.5). Reductions and dot
   products have no limit.
 * *Exceptions*: P3109 has no flags. Results come with IEEE 754's, which may be ignored.\n
 Below, `Context` and `Operand` are in `exmy::math`, the functions on blocks in `exmy::block::operations`.
-Tests are files of `tests`. They compare with definitions in exact fractions, and elementary functions with
-an arbitrary-precision library.\n
+Tests are files of `tests`.\n
 | group | operation | call | tests |
 |---|---|---|---|
 ";

@@ -8,10 +8,8 @@
 //! | `cos` | `<g, h> / (|g| |h|)` |
 //! | `eps` | `mean(g) - mean(h)`; part `bound`: `|g| + |h|`, which `|g - h|` cannot exceed |
 //!
-//! `_same`: `h` is of the same batch at the same weights, so it shows what rounding does to one step.
-//! `_traj`: `h` is of the same step of a twin that trains in f32 from the beginning, so it shows what
-//! rounding has done so far. The value is of all parameters together, the parts of each tensor. Sums are
-//! f64, from the first parameter to the last.
+//! `_same`: `h` is of the same batch at the same weights. `_traj`: `h` is of the same step of a twin that
+//! trains in f32 from the beginning. The value is of all parameters together, the parts of each tensor.
 //!
 //! Source: arXiv 2506.20752. Its code measures `_traj` and keeps the square of rho (`2 / rho^2` is its
 //! `rhs_2_over_sigma2`). As there, 1e-12 is added to the square of `|h|` and to the product of the norms,

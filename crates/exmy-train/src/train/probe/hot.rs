@@ -8,8 +8,8 @@
 //!
 //! `s_j = mean over tokens |RX_j| + mean over outputs |RW_j|` with the residuals `R = before - after` of
 //! the forward product's operands (arXiv 2602.02047). The argument is the size of the sets; without it, a
-//! twentieth of the channels and at least 16, as the hot-channel patch. Of equal scores the lower channel
-//! comes first. A site that nothing rounds has no error set.
+//! twentieth of the channels and at least 16, as the hot-channel patch. A site that nothing rounds has no
+//! error set.
 
 use super::moments::column_maxima;
 use super::{Argument, Key, Probe, Seen, Values};

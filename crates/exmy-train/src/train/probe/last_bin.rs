@@ -3,10 +3,8 @@
 //!
 //! An element is in the last bin if its magnitude exceeds `limit * 2^floor(log2 m)`. `m` is the largest
 //! magnitude of its block of 32 along the rows of its tensor. `limit` is the format's largest value over
-//! its power of two: 1.75 for E4M3 (the default), E5M2 and E3M2, 1.875 for E2M3, 1.5 for E2M1. Blocks of
-//! zeros count as 0. Source: arXiv 2506.20752, section on the mechanism, and its code.
-//!
-//! The places of `lastbin.activations` are `norm_output`, `activation_output` and `residual`.
+//! its power of two: 1.75 for E4M3 (the default), E5M2 and E3M2, 1.875 for E2M3, 1.5 for E2M1. Source:
+//! arXiv 2506.20752, section on the mechanism, and its code.
 
 use super::{Argument, Key, Probe, Seen, Values};
 use crate::nn::parameters::Role;

@@ -1,5 +1,4 @@
-//! Tensors between operators: logits of the decay gates of gated linear attention and of the head, and the
-//! spread of activations.
+//! Tensors between operators.
 //!
 //! | probe | part | is |
 //! |---|---|---|

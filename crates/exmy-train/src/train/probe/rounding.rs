@@ -12,9 +12,9 @@
 //! | `OPERAND.scales_from` | the exponent of the first of these |
 //!
 //! `OPERAND` stands for a site, a product and an operand: `layers.0.q_proj.forward.input`. The value is the
-//! mean of `sqnr_db`. Operands that nothing changes have no parts. Flushing is judged by decoded values, so
-//! a scale that is rounded to zero flushes its block. Saturation and scales are measured by quantizing once
-//! more; they do not depend on random bits. `flushed` is the FTZ ratio of arXiv 2602.02047.
+//! mean of `sqnr_db`. Operands that nothing changes have no parts. A scale that is rounded to zero flushes
+//! its block. Saturation and scales do not depend on random bits. `flushed` is the FTZ ratio of arXiv
+//! 2602.02047.
 
 use super::moments::{elements, quantile, sorted};
 use super::{Key, Of, Probe, Seen, Value, Values};

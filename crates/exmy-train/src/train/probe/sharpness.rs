@@ -8,9 +8,8 @@
 //! published.
 //!
 //! The measure is Keskar's (arXiv 1609.04836, section 2.2.2), of the last token's logits as in arXiv
-//! 2405.18710, Eq. 2. The cross-entropy is convex in the logits, falls with the target's and rises with all
-//! others. So its maximum is where the target's logit is lowered and the others are raised as far as they
-//! may be. The study's few iterations of L-BFGS-B end below this maximum where the vocabulary is large.
+//! 2405.18710, Eq. 2. The maximum is where the target's logit is lowered and the others are raised as far
+//! as they may be. The study's few iterations of L-BFGS-B end below it where the vocabulary is large.
 
 use super::{Argument, Ending, Needs, Probe, Seen, Values};
 use crate::nn::sharpness::by_search;

@@ -1,5 +1,4 @@
-//! How heavy the tails of operands are before rounding: of the input of each linear operator, its weight,
-//! and the gradient of its output.
+//! How heavy the tails of operands are before rounding.
 //!
 //! | probe | part | is |
 //! |---|---|---|
