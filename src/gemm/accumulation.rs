@@ -113,11 +113,13 @@ impl Accumulation {
             Self::Promote { part, into, .. } => {
                 part.accumulator.rounding.is_stochastic() || into.rounding.is_stochastic()
             }
+            Self::Unit { model, .. } => model.is_stochastic(),
             _ => false,
         }
     }
 
-    /// How many roundings the sum of `k` products has: the random words of one output.
+    /// How many roundings the sum of `k` products has: the random words of one output. Those of a unit depend on
+    /// its operands, too ([`Unit::words`](super::unit::Unit::words)).
     pub(super) fn roundings(&self, k: u64) -> u64 {
         match self {
             Self::Sum(sum) => sum.roundings(k),

@@ -20,7 +20,7 @@ use crate::format::{Format, Value};
 use crate::math::Operand as Number;
 use crate::minifloat::Bits;
 use crate::round::{Exact, Rules};
-use crate::slice::{ViewMut, view};
+use crate::slice::{ViewMut, view, words_into};
 use fast::Packs;
 
 /// What is known about a product besides its results.
@@ -204,6 +204,8 @@ struct Product<'a> {
     c: &'a [f32],
     /// The number of the first output among all of a batch.
     first: u64,
+    /// Random words of an output.
+    words: u64,
 }
 
 /// Operands prepared for one kind of sum.
@@ -230,11 +232,24 @@ impl<'a> Product<'a> {
         has_c: bool,
         first: u64,
     ) -> Result<Self, GemmError> {
-        let product = Self { a, b, spec, c: &[], first };
-        match product.wrong(has_c) {
-            None => Ok(product),
-            Some(why) => Err(GemmError::new(a, b, why)),
+        let mut product = Self { a, b, spec, c: &[], first, words: 1 };
+        if let Some(why) = product.wrong(has_c) {
+            return Err(GemmError::new(a, b, why));
         }
+        product.words += product.roundings().map_err(|why| GemmError::new(a, b, why))?;
+        Ok(product)
+    }
+
+    /// Random words of an output's sum.
+    fn roundings(&self) -> Result<u64, Why> {
+        let k = self.a.cols();
+        Ok(match &self.spec.accumulation {
+            Accumulation::Unit { model, result } if model.is_stochastic() => {
+                units::unit(model, *result, self.a, self.b)?.words(k) as u64
+            }
+            other if other.is_stochastic() => other.roundings(k as u64),
+            _ => 0,
+        })
     }
 
     fn wrong(&self, has_c: bool) -> Option<Why> {
@@ -383,7 +398,8 @@ impl<'a> Product<'a> {
 
     /// Calls `done` for every sum of some rows, with its place among them.
     fn band(&self, engine: &Engine, row: usize, rows: usize, mut done: impl FnMut(usize, Sum)) {
-        let (cols, k) = (self.b.cols(), self.a.cols() as u64);
+        let cols = self.b.cols();
+        let first_word = |at: usize| (self.first + (row * cols + at) as u64) * self.words;
         match engine {
             Engine::Exact(ready, factors) => {
                 // A column stays in the first-level cache while all rows of the band read it.
@@ -418,8 +434,7 @@ impl<'a> Product<'a> {
                 for at in 0..rows * cols {
                     let (i, j) = (row + at / cols, at % cols);
                     let pair = Pair { a: (a, a.row(i)), b: (b, b.row(j)) };
-                    let index = self.first + (row * cols + at) as u64;
-                    let mut words = Words::new(self.spec.random, index * self.words(k));
+                    let mut words = Words::new(self.spec.random, first_word(at));
                     let sum = match &self.spec.accumulation {
                         Accumulation::Sum(sum) => sum.of(pair, &mut words),
                         Accumulation::Promote { every, part, into } => {
@@ -431,7 +446,12 @@ impl<'a> Product<'a> {
                 }
             }
             Engine::Unit(tiles) => {
-                tiles.band(row, rows, |at, number| done(at, Sum::Number(number)));
+                let draw = |at: usize, words: &mut [u32]| {
+                    if let Some(random) = self.spec.random {
+                        words_into(random, first_word(at), words);
+                    }
+                };
+                tiles.band(row, rows, draw, |at, number| done(at, Sum::Number(number)));
             }
             Engine::Te(a, b) => {
                 for at in 0..rows * cols {
@@ -440,12 +460,6 @@ impl<'a> Product<'a> {
                 }
             }
         }
-    }
-
-    /// Random words of an output.
-    fn words(&self, k: u64) -> u64 {
-        let accumulation = &self.spec.accumulation;
-        1 + if accumulation.is_stochastic() { accumulation.roundings(k) } else { 0 }
     }
 
     fn old(&self, at: usize) -> f32 {
@@ -458,8 +472,7 @@ impl<'a> Product<'a> {
         let (format, rules) = (spec.output.format, spec.output.rules());
         let word = match (spec.output.rounding.is_stochastic(), spec.random) {
             (true, Some(random)) => {
-                let words = self.words(self.a.cols() as u64);
-                random.word((self.first + at as u64) * words + words - 1)
+                random.word((self.first + at as u64) * self.words + self.words - 1)
             }
             _ => 0,
         };

@@ -57,8 +57,8 @@ pub struct Spec {
     pub output: Cast,
     /// Random words for stochastic rounding. Output `e = i * N + j` (in a batch, counted on from
     /// the outputs before it) uses R + 1 words from word `e * (R + 1)` on. The first R are for the
-    /// roundings of its sum (R = 0 if the accumulator is not stochastic), the last one is for the
-    /// output.
+    /// roundings of its sum (R = 0 if the accumulator is not stochastic; of a matrix unit R is
+    /// [`Unit::words`](super::unit::Unit::words) of K), the last one is for the output.
     pub random: Option<Philox>,
     /// What becomes of infinities and NaN.
     pub non_finite: NonFinite,

@@ -145,11 +145,21 @@ impl Unit {
         if !bounds || p.fraction > 40 || p.late_fraction > 40 || p.promote == Some(0) {
             return Some("steps have 1 to 256 products, sums up to 40 fraction bits");
         }
-        if !(inside || register) || !Rounding::DETERMINISTIC.contains(&p.rounding) {
+        if !(inside || register) {
             return Some(
                 "out= must be a signed format with infinities inside that of the result, or a fixed-point \
                  one such as int32",
             );
+        }
+        if let Rounding::Stochastic { bits, .. } = p.rounding {
+            if !(1..=32).contains(&bits) {
+                return Some("stochastic rounding takes 1 to 32 random bits");
+            } else if !(p.order.is_aligned() || register) {
+                return Some(
+                    "the orders tree, fma and even-odd round at each operation and have no random words \
+                     for that; srN works with the orders fused, quarters, late, halves and groups",
+                );
+            }
         }
         if register {
             return self.register_conflict();
@@ -270,12 +280,66 @@ impl Unit {
         Rows::new(self.b, &self.parameters, codes, scales, k)
     }
 
+    /// Whether it rounds by random words.
+    pub const fn is_stochastic(&self) -> bool {
+        self.parameters.rounding.is_stochastic()
+    }
+
+    /// Random words of a dot product of `k` elements: one for each rounding under a stochastic mode, none
+    /// under others. Sums that are aligned are rounded once a step, in the order `quarters` twice, those in
+    /// fixed point once at their end; an addition of `promote` is to nearest even and takes none.
+    ///
+    /// ```
+    /// use exmy::gemm::unit::Unit;
+    ///
+    /// let words = |unit: &str| unit.parse().map(|unit: Unit| unit.words(40));
+    /// assert_eq!(words("custom,l=16:e4m3")?, 0);
+    /// assert_eq!(words("custom,l=16,out=f32@sr8:e4m3")?, 3);
+    /// assert_eq!(words("custom,l=16,out=int40b-14@sr8:e4m3")?, 1);
+    /// # Ok::<(), exmy::gemm::unit::UnitError>(())
+    /// ```
+    pub fn words(&self, k: usize) -> usize {
+        let p = &self.parameters;
+        if !self.is_stochastic() {
+            return 0;
+        } else if p.in_register() {
+            return 1;
+        }
+        let steps = |k: usize| k.div_ceil(p.products as usize);
+        let steps = match p.promote.map(|every| every as usize) {
+            Some(every) => k / every * steps(every) + steps(k % every),
+            None => steps(k),
+        };
+        steps * p.roundings()
+    }
+
     /// The result's code for a row, a column and the addend's code: the definition.
     ///
     /// # Panics
-    /// If row and column differ in length or were made for another unit.
+    /// If row and column differ in length or were made for another unit, or this one is
+    /// [stochastic](Self::is_stochastic): there is no word that could stand for random ones.
     pub fn dot(&self, a: &Row<'_>, b: &Row<'_>, addend: u64) -> u64 {
-        self.walk(a, b, addend, &mut Log::silent())
+        self.dot_with(a, b, addend, &[])
+    }
+
+    /// The same by [`words`](Self::words) random words, the first for the first step. `srN` uses the top N
+    /// bits of each; a step with an infinity or a NaN has its word all the same.
+    ///
+    /// ```
+    /// use exmy::gemm::unit::Unit;
+    ///
+    /// // 1 + 2^-3 between 1 and 1.25, the neighbours in e5m2: half of all words give either.
+    /// let unit: Unit = "custom,out=e5m2@sr2:e5m2".parse()?;
+    /// let (a, b) = (unit.rows(&[0x3C, 0x30], &[], 2)?, unit.columns(&[0x3C, 0x3C], &[], 2)?);
+    /// let sum = |word| f32::from_bits(unit.dot_with(&a.row(0), &b.row(0), 0, &[word]) as u32);
+    /// assert_eq!([0, 1, 2, 3].map(|top| sum(top << 30)), [1.0, 1.0, 1.25, 1.25]);
+    /// # Ok::<(), exmy::gemm::unit::UnitError>(())
+    /// ```
+    ///
+    /// # Panics
+    /// If row and column differ in length or were made for another unit, or the words are fewer or more.
+    pub fn dot_with(&self, a: &Row<'_>, b: &Row<'_>, addend: u64, words: &[u32]) -> u64 {
+        self.walk(a, b, addend, words, &mut Log::silent())
     }
 
     /// The same, step by step.
@@ -294,23 +358,40 @@ impl Unit {
     /// # Panics
     /// As [`dot`](Self::dot).
     pub fn explain(&self, a: &Row<'_>, b: &Row<'_>, addend: u64) -> Explanation {
+        self.explain_with(a, b, addend, &[])
+    }
+
+    /// [`dot_with`](Self::dot_with) step by step, with the word of each.
+    ///
+    /// # Panics
+    /// As there.
+    pub fn explain_with(
+        &self,
+        a: &Row<'_>,
+        b: &Row<'_>,
+        addend: u64,
+        words: &[u32],
+    ) -> Explanation {
         let mut log = Log::new();
-        let code = self.walk(a, b, addend, &mut log);
+        let code = self.walk(a, b, addend, words, &mut log);
         Explanation { events: log.into_events(), format: self.result, code }
     }
 
-    fn walk(&self, a: &Row<'_>, b: &Row<'_>, addend: u64, log: &mut Log) -> u64 {
+    fn walk(&self, a: &Row<'_>, b: &Row<'_>, addend: u64, words: &[u32], log: &mut Log) -> u64 {
         assert!(a.input == self.a && b.input == self.b, "operands of another unit");
         assert_eq!(a.codes.len(), b.codes.len(), "a dot product of operands of different lengths");
-        if self.parameters.in_register() {
-            return self.register(a, b, addend, log);
-        }
         let k = a.codes.len();
-        let chain = |range: core::ops::Range<usize>, addend: u64, log: &mut Log| {
+        self.check_words(words.len(), 1, k);
+        if self.parameters.in_register() {
+            return self.register(a, b, addend, words.first().copied(), log);
+        }
+        let mut words = words.chunks(self.parameters.roundings());
+        let mut chain = |range: core::ops::Range<usize>, addend: u64, log: &mut Log| {
             let products = self.parameters.products as usize;
             range.clone().step_by(products).fold(addend, |sum, first| {
                 let range = first..range.end.min(first + products);
-                let step = Step { a, b, range, result: self.result, addend: sum };
+                let words = words.next().unwrap_or_default();
+                let step = Step { a, b, range, result: self.result, addend: sum, words };
                 if self.parameters.order.is_aligned() {
                     self.parameters.step(&step, log)
                 } else {
@@ -324,6 +405,16 @@ impl Unit {
             let rules = self.parameters.rules(Rounding::TiesToEven);
             steps::add_nearest(self.result, rules, sum, part, log)
         })
+    }
+
+    /// Words of `results` dot products are as many as those need.
+    fn check_words(&self, found: usize, results: usize, k: usize) {
+        let each = self.words(k);
+        assert!(
+            results.checked_mul(each) == Some(found),
+            "{found} random words for {results} results of {k} elements, where {self} needs {each} for each: \
+             dot_with, explain_with and multiply_with take them"
+        );
     }
 
     /// Every dot product of rows and columns: `sums` holds the addends, rows by columns in row-major
@@ -344,26 +435,38 @@ impl Unit {
     /// ```
     ///
     /// # Panics
-    /// If rows and columns differ in length or were made for another unit, or `sums` has another
-    /// length than rows times columns.
+    /// If rows and columns differ in length or were made for another unit, `sums` has another
+    /// length than rows times columns, or the unit is [stochastic](Self::is_stochastic).
     pub fn multiply(&self, a: &Rows, b: &Rows, sums: &mut [u64]) {
+        self.multiply_with(a, b, sums, &[]);
+    }
+
+    /// The same by [`words`](Self::words) random words for each result, those of the first one first.
+    ///
+    /// # Panics
+    /// If rows and columns differ in length or were made for another unit, `sums` has another
+    /// length than rows times columns, or the words are fewer or more.
+    pub fn multiply_with(&self, a: &Rows, b: &Rows, sums: &mut [u64], words: &[u32]) {
         let p = &self.parameters;
         assert!(a.are_of(self.a, p) && b.are_of(self.b, p), "operands of another unit");
         assert_eq!(a.k(), b.k(), "rows and columns of different lengths");
         assert_eq!(sums.len(), a.count() * b.count(), "results for rows times columns");
+        self.check_words(words.len(), sums.len(), a.k());
         if b.count() == 0 {
             return;
         }
+        let each = self.words(a.k());
         let lanes = a.lanes().zip(b.lanes());
         let job = lanes.map(|(a, b)| LaneJob { parameters: p, result: self.result, a, b });
         let mut done = vec![false; b.count()];
         for (i, sums) in sums.chunks_mut(b.count()).enumerate() {
+            let words = &words[i * b.count() * each..][..sums.len() * each];
             done.fill(false);
             if let Some(job) = &job {
                 lanes::row_into(job, i, sums, &mut done);
             }
             for (j, sum) in sums.iter_mut().enumerate().filter(|(j, _)| !done[*j]) {
-                *sum = self.dot(&a.row(i), &b.row(j), *sum);
+                *sum = self.dot_with(&a.row(i), &b.row(j), *sum, &words[j * each..][..each]);
             }
         }
     }

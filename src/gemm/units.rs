@@ -76,8 +76,15 @@ impl UnitProduct {
         Ok(Self { unit, rows, cols: b.cols(), k, a: UnitOperand::of(a), columns })
     }
 
-    /// The results of rows `first..first + count` with every column.
-    pub(super) fn band(&self, first: usize, count: usize, mut done: impl FnMut(usize, Number)) {
+    /// The results of rows `first..first + count` with every column. `draw` writes the random words of a result,
+    /// if the unit needs any.
+    pub(super) fn band(
+        &self,
+        first: usize,
+        count: usize,
+        draw: impl Fn(usize, &mut [u32]),
+        mut done: impl FnMut(usize, Number),
+    ) {
         let Self { unit, rows, cols, k, a, columns } = self;
         let result = unit.result();
         // The unit's rows know their number by their codes, of which there are none then.
@@ -88,6 +95,15 @@ impl UnitProduct {
         let (from, to) = (first, first + count);
         let band = unit.rows(&a.codes[from * k..to * k], &a.scales[from * share..to * share], *k);
         let Ok(band) = band else { unreachable!("whole rows of an operand") };
+        if unit.is_stochastic() {
+            let mut words = alloc::vec![0; unit.words(*k)];
+            for at in 0..count * cols {
+                draw(at, &mut words);
+                let (row, column) = (band.row(at / cols), columns.row(at % cols));
+                done(at, Number::new(result, unit.dot_with(&row, &column, 0, &words)));
+            }
+            return;
+        }
         let mut sums = alloc::vec![0; count * cols];
         unit.multiply(&band, columns, &mut sums);
         for (at, sum) in sums.into_iter().enumerate() {

@@ -11,6 +11,7 @@ mod page;
 mod recorded;
 mod register;
 mod specials;
+mod stochastic;
 mod tiles;
 
 use exmy::format::Format;

@@ -97,7 +97,7 @@ fn wrong_texts_are_answered() {
         ("hopper,l=0:f16", &["1 to 256"]),
         ("hopper,floor=low:f16", &["or none"]),
         ("hopper,out=e8m13:f16", &["FORMAT@MODE"]),
-        ("hopper,out=f32@sr8:f16", &["rne, rna, rnz, rtz, rup, rdn, raz or odd", "no random bits"]),
+        ("hopper,out=f32@sr:f16", &["rne, rna, rnz, rtz, rup, rdn, raz, odd", "or srN"]),
         ("hopper,out=f64@rne:f16", &["inside that of the result"]),
         ("hopper,order=groups:f16", &["needs block scales"]),
         ("hopper,order=quarters:bf16", &["8-bit formats"]),
@@ -117,7 +117,7 @@ fn wrong_texts_are_answered() {
         }
     }
     // Modes are listed once, and all of them.
-    let error = "hopper,out=f32@sr8:f16".parse::<Unit>().unwrap_err().to_string();
+    let error = "hopper,out=f32@sr:f16".parse::<Unit>().unwrap_err().to_string();
     for mode in Rounding::DETERMINISTIC {
         assert!(error.contains(&mode.to_string()), "no {mode} in {error}");
     }

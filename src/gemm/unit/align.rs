@@ -98,12 +98,18 @@ pub(super) fn special<'a>(terms: impl Iterator<Item = &'a Factor>) -> Option<Fac
     found
 }
 
-/// An exact number rounded once. A sum of zero is +0, as is under [`Underflow::Positive`] what becomes
-/// zero; what is too large is infinity under every mode.
+/// An exact number rounded once, by a random word where the mode is stochastic. A sum of zero is +0, as is
+/// under [`Underflow::Positive`] what becomes zero; what is too large is infinity under every mode.
 #[inline]
-pub(super) fn round(exact: Exact, output: Format, rounding: Rounding, underflow: Underflow) -> u64 {
+pub(super) fn round(
+    exact: Exact,
+    output: Format,
+    rounding: Rounding,
+    underflow: Underflow,
+    word: Option<u32>,
+) -> u64 {
     let rules = Rules::DEFAULT.with_rounding(rounding).with_overflow(Overflow::Infinity);
-    let code = output.round_by(exact, &rules, 0).code;
+    let code = output.round_by(exact, &rules, word.unwrap_or(0)).code;
     let negative_zero = 1 << (output.bits() - 1);
     let zero = exact.significand == 0 && !exact.sticky;
     let positive = zero || underflow == Underflow::Positive;

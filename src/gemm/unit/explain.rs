@@ -111,6 +111,8 @@ pub enum Event {
         format: Format,
         /// By which mode.
         rounding: Rounding,
+        /// The random word, where the mode is stochastic.
+        word: Option<u32>,
         /// The result.
         code: u64,
     },
@@ -254,7 +256,11 @@ impl Event {
                 write_terms(f, terms)?;
                 writeln!(f, "  -> {}", Coded(*format, *code))
             }
-            Self::Round { exact, format, rounding, code } => {
+            Self::Round { exact, format, rounding, word, code } => {
+                if let (Some(word), Rounding::Stochastic { bits, .. }) = (word, rounding) {
+                    let random = u64::from(*word) << bits >> 32;
+                    writeln!(f, "random word 0x{word:08x}: {random} of {}", 1_u64 << bits)?;
+                }
                 let lost = if changed(*exact, *format, *code) { "" } else { ", exact" };
                 writeln!(f, "round {rounding} to {format}: {}{lost}", Coded(*format, *code))
             }

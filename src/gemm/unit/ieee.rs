@@ -85,7 +85,7 @@ impl Parameters {
     /// A step of one of the orders of IEEE operations. Products that are missing at the end count as
     /// +0, except of [`StepOrder::Fma`], a chain of single elements.
     pub(super) fn operate(&self, step: &Step<'_>, log: &mut Log) -> u64 {
-        let Step { a, b, ref range, result, addend } = *step;
+        let Step { a, b, ref range, result, addend, .. } = *step;
         let mut operations = Operations::new(self, result, log);
         let zero = Operand::new(result, 0);
         let pair = |k: usize| {

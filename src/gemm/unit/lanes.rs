@@ -3,7 +3,7 @@
 //! A product's significand is an integer and its exponent a sum, so the largest exponent, the
 //! truncating shifts and the sum are a few integer operations a product without branches. Power-of-two
 //! scales are part of the exponents. A row with a NaN or an infinity goes to the definition, and so
-//! does every unit whose step is not a truncating one.
+//! does every unit whose step is not a truncating one, or whose rounding is stochastic.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -50,6 +50,7 @@ impl UnitLanes {
             && parameters.cut == Cut::Truncate
             && !parameters.normalize
             && !parameters.in_register()
+            && !parameters.rounding.is_stochastic()
             // A lane adds up four products.
             && parameters.products <= 64
             && parameters.zeros.is_none()
@@ -231,7 +232,7 @@ fn finish(parameters: &Parameters, sum: AlignedSum, result: Format) -> u64 {
     if !(view && truncated && output.man_bits() <= 23) {
         return store(
             output,
-            round(sum.exact(), output, parameters.rounding, parameters.underflow),
+            round(sum.exact(), output, parameters.rounding, parameters.underflow, None),
             result,
         );
     }

@@ -15,7 +15,6 @@ use super::parameters::Cut;
 use super::parameters::{Beyond, Nan, Parameters, StepOrder, Subnormals, Underflow};
 use super::preset::{FACTS, Preset};
 use crate::format::Format;
-use crate::round::Rounding;
 use crate::text::{Short, UnknownName};
 
 const ORDERS: [(&str, StepOrder); 8] = [
@@ -60,8 +59,8 @@ const KEYS: [(&str, &str); 18] = [
     ("group", "1 to 256"),
     (
         "out",
-        "FORMAT@MODE such as e8m13@rtz, the mode rne, rna, rnz, rtz, rup, rdn, raz or odd (not srN: \
-         a unit draws no random bits)",
+        "FORMAT@MODE such as e8m13@rtz, the mode rne, rna, rnz, rtz, rup, rdn, raz, odd, or srN, srNa, srNb \
+         or srNc with N from 1 to 32",
     ),
     ("overflow", "saturate or wrap"),
     ("underflow", "positive or signed"),
@@ -111,6 +110,9 @@ pub struct Model {
     settings: String,
 }
 
+/// Some parameters, on which settings are tried.
+const SCRATCH: Parameters = Parameters::fused(16, 25, Format::F32);
+
 impl From<Preset> for Model {
     fn from(preset: Preset) -> Self {
         Self { preset, settings: String::new() }
@@ -135,10 +137,19 @@ impl Model {
     ) -> Result<Unit, UnitError> {
         let unit = Unit::unchecked(self.preset, a.into(), b.into(), result)?;
         let mut parameters = *unit.parameters();
-        for setting in self.settings.split(',').filter(|setting| !setting.is_empty()) {
-            parameters.set(setting)?;
-        }
+        self.apply(&mut parameters)?;
         unit.with_parameters(parameters)
+    }
+
+    /// Whether it rounds by random words; no preset does by itself.
+    pub fn is_stochastic(&self) -> bool {
+        let mut scratch = SCRATCH;
+        self.apply(&mut scratch).is_ok() && scratch.rounding.is_stochastic()
+    }
+
+    fn apply(&self, parameters: &mut Parameters) -> Result<(), UnitError> {
+        let mut settings = self.settings.split(',').filter(|setting| !setting.is_empty());
+        settings.try_for_each(|setting| parameters.set(setting))
     }
 }
 
@@ -152,7 +163,7 @@ impl FromStr for Model {
         }
         let (name, settings) = text.split_once(',').unwrap_or((text, ""));
         let preset: Preset = name.parse().map_err(UnitError::Unknown)?;
-        let mut scratch = Parameters::fused(16, 25, Format::F32);
+        let mut scratch = SCRATCH;
         for setting in settings.split(',').filter(|_| !settings.is_empty()) {
             scratch.set(setting)?;
         }
@@ -333,9 +344,7 @@ impl Parameters {
             "group" => self.group = within(value, 1, 256)? as u32,
             "out" => {
                 let (format, rounding) = value.split_once('@')?;
-                let rounding = rounding.parse().ok()?;
-                let fixed = Rounding::DETERMINISTIC.contains(&rounding);
-                (self.output, self.rounding) = (format.parse().ok()?, fixed.then_some(rounding)?);
+                (self.output, self.rounding) = (format.parse().ok()?, rounding.parse().ok()?);
             }
             "overflow" => self.beyond = named(&BEYOND, value)?,
             "underflow" => self.underflow = named(&UNDERFLOWS, value)?,

@@ -182,7 +182,8 @@ pub struct Parameters {
     /// term is cut at its last place, and the register is rounded to the result after the last step. Text:
     /// `out=FORMAT@ROUNDING`.
     pub output: Format,
-    /// How the sum is rounded to it.
+    /// How the sum is rounded to it. Under a stochastic mode, which the aligned orders and registers have,
+    /// each rounding takes a random word of the caller's ([`Unit::words`](super::Unit::words)).
     pub rounding: Rounding,
     /// What becomes of a sum beyond the ends of such a register, after each step. Text:
     /// `overflow=saturate` or `overflow=wrap`.
@@ -235,6 +236,11 @@ impl Parameters {
             nan: Nan::Quiet,
             ..Self::fused(products, 24, output)
         }
+    }
+
+    /// Roundings of a step of an aligned order.
+    pub(super) const fn roundings(&self) -> usize {
+        if matches!(self.order, StepOrder::Quarters) { 2 } else { 1 }
     }
 
     /// The rules of IEEE operations to a mode.

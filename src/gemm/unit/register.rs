@@ -84,8 +84,15 @@ impl Unit {
         }
     }
 
-    /// A dot product in a register.
-    pub(super) fn register(&self, a: &Row<'_>, b: &Row<'_>, addend: u64, log: &mut Log) -> u64 {
+    /// A dot product in a register, and the random word of its one rounding.
+    pub(super) fn register(
+        &self,
+        a: &Row<'_>,
+        b: &Row<'_>,
+        addend: u64,
+        word: Option<u32>,
+        log: &mut Log,
+    ) -> u64 {
         let p = &self.parameters;
         let k = a.codes.len();
         let unit = p.output.lsb();
@@ -126,12 +133,12 @@ impl Unit {
         let code = match self.result.sign() {
             Sign::TwosComplement => {
                 let rules = Rules::DEFAULT.with_rounding(p.rounding).with_overflow(Overflow::None);
-                self.result.round_by(exact, &rules, 0).code
+                self.result.round_by(exact, &rules, word.unwrap_or(0)).code
             }
-            _ => round(exact, self.result, p.rounding, p.underflow),
+            _ => round(exact, self.result, p.rounding, p.underflow, word),
         };
         let (format, rounding): (Format, _) = (self.result, p.rounding);
-        log.add(|| Event::Round { exact, format, rounding, code });
+        log.add(|| Event::Round { exact, format, rounding, word, code });
         code
     }
 }

@@ -18,13 +18,22 @@ use crate::round::{Exact, Rounding, Rules};
 pub(super) const WIDEST: usize = 256;
 
 /// What one step adds: the products of the elements `range` of a row and a column, and an addend,
-/// whose format the result has too. The products may be fewer than a step has.
+/// whose format the result has too. The products may be fewer than a step has. Each rounding takes one of the
+/// random words, of which there are none where the mode is not stochastic.
 pub(super) struct Step<'a> {
     pub(super) a: &'a Row<'a>,
     pub(super) b: &'a Row<'a>,
     pub(super) range: Range<usize>,
     pub(super) result: Format,
     pub(super) addend: u64,
+    pub(super) words: &'a [u32],
+}
+
+impl Step<'_> {
+    /// The random word of the step's only rounding.
+    fn word(&self) -> Option<u32> {
+        self.words.first().copied()
+    }
 }
 
 /// Products of a step, gathered in place.
@@ -83,14 +92,14 @@ impl Parameters {
     }
 
     fn together(&self, step: &Step<'_>, log: &mut Log) -> u64 {
-        let Step { a, b, ref range, result, addend } = *step;
+        let Step { a, b, ref range, result, addend, .. } = *step;
         let mut terms = Terms::new();
         let first = range.start;
         range.clone().for_each(|k| terms.push(self.product(a, b, k)));
         terms.push(Factor::new(result, addend));
         let last = terms.len - 1;
         let name = |i| if i == last { Name::Addend } else { Name::Product(first + i) };
-        self.fuse(terms.as_slice(), name, result, log)
+        self.fuse(terms.as_slice(), name, result, step.word(), log)
     }
 
     /// Terms aligned, added and rounded.
@@ -99,6 +108,7 @@ impl Parameters {
         terms: &[Factor],
         name: impl Fn(usize) -> Name,
         result: Format,
+        word: Option<u32>,
         log: &mut Log,
     ) -> u64 {
         if let Some(code) = self.decided(terms, &name, result, log) {
@@ -108,12 +118,12 @@ impl Parameters {
             let mut sum = Accumulator::ZERO;
             terms.iter().filter(|term| !term.is_zero()).for_each(|term| sum.add(term));
             log.add(|| Event::Exact { terms: named(terms, &name) });
-            return self.finish(sum.exact(), result, log);
+            return self.finish(sum.exact(), result, word, log);
         }
         let exponent = alignment(terms.iter(), self.floor, self.zeros).unwrap_or(0);
         let places = Places { exponent, fraction: self.fraction, cut: self.cut };
         let sum = add(terms, places, name, log);
-        self.finish(sum.exact(), result, log)
+        self.finish(sum.exact(), result, word, log)
     }
 
     /// The result where a term is no finite number.
@@ -137,17 +147,17 @@ impl Parameters {
     }
 
     /// The one rounding of a step.
-    fn finish(&self, exact: Exact, result: Format, log: &mut Log) -> u64 {
-        let code = round(exact, self.output, self.rounding, self.underflow);
+    fn finish(&self, exact: Exact, result: Format, word: Option<u32>, log: &mut Log) -> u64 {
+        let code = round(exact, self.output, self.rounding, self.underflow, word);
         let (output, rounding) = (self.output, self.rounding);
-        log.add(|| Event::Round { exact, format: output, rounding, code });
+        log.add(|| Event::Round { exact, format: output, rounding, word, code });
         store(output, code, result)
     }
 
     fn quarters(&self, step: &Step<'_>, log: &mut Log) -> u64 {
-        let Step { a, b, ref range, result, addend } = *step;
+        let Step { a, b, ref range, result, addend, .. } = *step;
         let mut code = 0;
-        for low in [true, false] {
+        for (part, low) in [true, false].into_iter().enumerate() {
             let mut terms = Terms::new();
             let chosen = range.clone().filter(|k| ((k - range.start) % 4 < 2) == low);
             for k in chosen.clone() {
@@ -160,13 +170,14 @@ impl Parameters {
                 Some(k) if i < last => Name::Product(k),
                 _ => Name::Partial,
             };
-            code = self.fuse(terms.as_slice(), name, result, log);
+            let word = step.words.get(part).copied();
+            code = self.fuse(terms.as_slice(), name, result, word, log);
         }
         add_nearest(result, self.rules(Rounding::TiesToEven), code, addend, log)
     }
 
     fn late(&self, step: &Step<'_>, log: &mut Log) -> u64 {
-        let Step { a, b, ref range, result, addend } = *step;
+        let Step { a, b, ref range, result, addend, .. } = *step;
         let first = range.start;
         let addend = Factor::new(result, addend);
         let mut all = Terms::new();
@@ -236,11 +247,11 @@ impl Parameters {
                 .collect(),
             sum,
         });
-        self.finish(sum.exact(), result, log)
+        self.finish(sum.exact(), result, step.word(), log)
     }
 
     fn groups(&self, step: &Step<'_>, log: &mut Log) -> u64 {
-        let Step { a, b, ref range, result, addend } = *step;
+        let Step { a, b, ref range, result, addend, .. } = *step;
         let group = self.group as usize;
         let start = range.start;
         let mut terms = Terms::new();
@@ -263,7 +274,7 @@ impl Parameters {
         terms.push(Factor::new(result, addend));
         let last = terms.len - 1;
         let name = |i| if i == last { Name::Addend } else { Name::Group(start + i * group, group) };
-        self.fuse(terms.as_slice(), name, result, log)
+        self.fuse(terms.as_slice(), name, result, step.word(), log)
     }
 }
 
