@@ -8,6 +8,7 @@ mod names;
 mod oracle;
 mod orders;
 mod page;
+mod random_tiles;
 mod recorded;
 mod register;
 mod specials;

@@ -25,12 +25,13 @@ impl Tiles {
     /// ```
     ///
     /// # Errors
-    /// If the unit is for other formats.
+    /// If the unit is for other formats, or needs other random words.
     pub fn coverage(&self, unit: &Unit) -> Result<Coverage, Error> {
         if self.inputs() != [unit.a(), unit.b()] || self.formats()[2..] != [unit.result(); 2] {
             return Err(Error::new(format!("{unit} is for other formats than {self}")));
         }
-        let [_, n, _] = self.shape();
+        self.check_words(unit)?;
+        let ([_, n, _], each) = (self.shape(), self.words());
         let mut found = Coverage::default();
         let inputs = self.inputs();
         for tile in 0..self.count() {
@@ -50,7 +51,8 @@ impl Tiles {
                 found.class("c is", unit.result(), *addend);
                 found.class("result is", unit.result(), *result);
                 let (row, column) = (computed.rows.row(at / n), computed.columns.row(at % n));
-                for event in unit.explain(&row, &column, *addend).events {
+                let words = &computed.words[at * each..][..each];
+                for event in unit.explain_with(&row, &column, *addend, words).events {
                     count(&mut found, &event, unit.parameters().floor);
                 }
             }

@@ -83,7 +83,9 @@ impl Tiles {
         let wrong = |error: TilesError| Error::new("such tiles cannot be made").because(error);
         let shape = request.shape.unwrap_or_else(|| TilesRequest::usual_shape(unit));
         // Checked before anything is drawn for it.
-        Self::size_of(unit.formats(), shape, request.count).map_err(wrong)?;
+        let words = unit.words(shape[2] as usize);
+        let each = u32::try_from(words).unwrap_or(u32::MAX);
+        Self::size_of(unit.formats(), shape, request.count, each).map_err(wrong)?;
         let p = unit.parameters();
         let [a, b] = [unit.a(), unit.b()];
         let kinds: Vec<u8> = (kind::NORMAL..=kind::SCALES_AT_ENDS)
@@ -97,10 +99,17 @@ impl Tiles {
             .collect();
         let tiles: Vec<_> = (0..request.count)
             .map(|tile| {
-                let stream = Stream::new("tiles").with(tile.into());
-                let philox = Philox::new(request.seed, stream);
+                let draw = |label| {
+                    let philox = Philox::new(request.seed, Stream::new(label).with(tile.into()));
+                    Draw { unit, shape: shape.map(|side| side as usize), philox, at: 0 }
+                };
+                // Random words have a stream of their own, so they change no operand.
+                let mut random = draw("random words of tiles");
+                let words = random.words(words);
                 let kind = kinds[tile as usize % kinds.len()];
-                Draw { unit, shape: shape.map(|side| side as usize), philox, at: 0 }.tile(kind)
+                let mut tile = draw("tiles").tile(kind, words);
+                random.aim(&mut tile);
+                tile
             })
             .collect();
         let mut drawn = Self::with_operands(unit.formats(), shape, &tiles).map_err(wrong)?;
@@ -221,7 +230,7 @@ impl Draw<'_> {
         input.scale.map_or(0, |scale| self.number(scale.format, exponent))
     }
 
-    fn tile(&mut self, kind: u8) -> TileOperands {
+    fn tile(&mut self, kind: u8, words: Vec<u32>) -> TileOperands {
         let [m, n, k] = self.shape;
         let ([a, b], result) = ([self.unit.a(), self.unit.b()], self.unit.result());
         let kept = self.kept();
@@ -335,20 +344,71 @@ impl Draw<'_> {
         };
         let mut c: Vec<u64> = (0..m * n).map(|at| addend(self, at)).collect();
         if kind == kind::DEEP {
-            self.cancel([&left, &left_scales, &right, &right_scales], &mut c);
+            self.cancel([&left, &left_scales, &right, &right_scales], &mut c, &words);
         }
-        TileOperands { kind, a: left, a_scales: left_scales, b: right, b_scales: right_scales, c }
+        TileOperands {
+            kind,
+            a: left,
+            a_scales: left_scales,
+            b: right,
+            b_scales: right_scales,
+            c,
+            words,
+        }
+    }
+
+    /// Random words of a tile's results, `each` for each: any, or an end.
+    fn words(&mut self, each: usize) -> Vec<u32> {
+        let [m, n, _] = self.shape;
+        let any = |draw: &mut Self| match draw.word() {
+            word if word % 8 == 0 => 0,
+            word if word % 8 == 1 => u32::MAX,
+            word => (word >> 32) as u32,
+        };
+        (0..m * n * each).map(|_| any(self)).collect()
+    }
+
+    /// Last words of every other result that are the least to round it up, or one less: a design that compares
+    /// otherwise is not found by words far from there.
+    fn aim(&mut self, tile: &mut TileOperands) {
+        let [_, n, k] = self.shape;
+        let (unit, each) = (self.unit, self.unit.words(k));
+        let Rounding::Stochastic { bits, .. } = unit.parameters().rounding else { return };
+        let (Ok(rows), Ok(columns)) =
+            (unit.rows(&tile.a, &tile.a_scales, k), unit.columns(&tile.b, &tile.b_scales, k))
+        else {
+            return;
+        };
+        let results = tile.words.chunks_exact_mut(each.max(1)).zip(&tile.c).enumerate();
+        for (at, (words, addend)) in results.step_by(2) {
+            let (row, column) = (rows.row(at / n), columns.row(at % n));
+            let mut code = |random: u64| {
+                words[each - 1] = (random << (32 - bits)) as u32;
+                unit.dot_with(&row, &column, *addend, words)
+            };
+            let (mut below, mut up) = (0, (1_u64 << bits) - 1);
+            let least = code(below);
+            if code(up) == least {
+                continue;
+            }
+            while up - below > 1 {
+                let middle = below.midpoint(up);
+                *(if code(middle) == least { &mut below } else { &mut up }) = middle;
+            }
+            let aimed = if self.one_in(2) { up } else { below };
+            words[each - 1] = (aimed << (32 - bits)) as u32 | self.word() as u32 >> (bits - 1) >> 1;
+        }
     }
 
     /// Addends that leave nothing of a sum, or its last place.
-    fn cancel(&mut self, [a, a_scales, b, b_scales]: [&[u64]; 4], c: &mut [u64]) {
+    fn cancel(&mut self, [a, a_scales, b, b_scales]: [&[u64]; 4], c: &mut [u64], words: &[u32]) {
         let (unit, k) = (self.unit, self.shape[2]);
         let (Ok(rows), Ok(columns)) = (unit.rows(a, a_scales, k), unit.columns(b, b_scales, k))
         else {
             return;
         };
         c.fill(0);
-        unit.multiply(&rows, &columns, c);
+        unit.multiply_with(&rows, &columns, c, words);
         for code in c {
             let other = negated(unit.result(), *code);
             let next = other.wrapping_add(self.word() % 3).wrapping_sub(1);

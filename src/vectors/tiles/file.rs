@@ -82,6 +82,13 @@ pub enum TilesError {
         /// What it is.
         found: u8,
     },
+    /// Random words that are not as many for each result.
+    Words {
+        /// How many a tile must have.
+        expected: usize,
+        /// How many it has.
+        found: usize,
+    },
     /// Another number of codes than the shape asks for.
     Lengths {
         /// Which ones.
@@ -124,6 +131,10 @@ impl fmt::Display for TilesError {
             Self::Lengths { what, expected, found } => {
                 write!(f, "{found} codes of {what}, where {expected} are needed")
             }
+            Self::Words { expected, found } => write!(
+                f,
+                "{found} random words of a tile, where {expected} are needed: as many for each result"
+            ),
             Self::Size(bytes) => write!(f, "tiles of {bytes} bytes are more than a memory holds"),
             Self::Empty { shape: [m, n, k], count } => {
                 write!(f, "{count} tiles of {m} x {n} x {k}: nothing to verify")
@@ -146,29 +157,34 @@ impl From<RecordingError> for TilesError {
     }
 }
 
-/// Codes of a tile that stand together: a matrix, or the block scales of one.
+/// Codes of a tile that stand together: a matrix, the block scales of one, or random words.
 #[derive(Clone, Copy)]
 struct Codes {
-    format: Format,
+    bits: u32,
+    /// Low bits of a stored word that are no part of the code: of tf32, whole binary32 words are kept.
+    ignored: u32,
     /// How many a tile has.
     each: u128,
 }
 
 impl Codes {
-    /// Low bits of a stored word that are no part of the code: of tf32, whole binary32 words are kept.
-    fn ignored(self) -> u32 {
-        if self.format == Format::TF32 { 13 } else { 0 }
+    fn new(format: Format, each: u128) -> Self {
+        let ignored = if format == Format::TF32 { 13 } else { 0 };
+        Self { bits: format.bits(), ignored, each }
     }
 
     /// Bytes of a stored word.
     fn bytes(self) -> usize {
-        ((self.format.bits() + self.ignored()).div_ceil(8) as usize).next_power_of_two()
+        ((self.bits + self.ignored).div_ceil(8) as usize).next_power_of_two()
     }
 }
 
 /// What stands together, in the order of the file; `A` to `D` are at [`PLACES`].
-const NAMES: [&str; 6] = ["A", "the scales of A", "B", "the scales of B", "C", "D"];
-const PLACES: [usize; 4] = [0, 2, 4, 5];
+const NAMES: [&str; SECTIONS] =
+    ["A", "the scales of A", "B", "the scales of B", "C", "the random words", "D"];
+const SECTIONS: usize = 7;
+const PLACES: [usize; 4] = [0, 2, 4, 6];
+const RANDOM: usize = 5;
 
 /// The fields of the header.
 #[derive(Clone, Copy, Debug)]
@@ -183,6 +199,8 @@ struct Header {
     count: u32,
     /// Bytes of the text of formats; none in version 1.
     text: usize,
+    /// Random words of a result; none in version 1.
+    words: u32,
 }
 
 impl Header {
@@ -190,7 +208,7 @@ impl Header {
     fn parse(bytes: &[u8]) -> Result<Self, TilesError> {
         let words = recording::words(bytes, MAGIC, HEADER, 2)?;
         let word = |i: usize| u32::from_le_bytes(words[i]);
-        let (inputs, results, text) = if word(0) == 1 {
+        let (inputs, results, text, words_each) = if word(0) == 1 {
             let mut formats = [Format::F32; 4];
             for (i, format) in formats.iter_mut().enumerate() {
                 let found = word(5 + i);
@@ -198,7 +216,7 @@ impl Header {
                 *format = known.ok_or(TilesError::Format { matrix: MATRICES[i], found })?.1;
             }
             let [a, b, c, d] = formats;
-            ([Input::plain(a), Input::plain(b)], [c, d], 0)
+            ([Input::plain(a), Input::plain(b)], [c, d], 0, 0)
         } else {
             let text = Self::text(bytes)?;
             let Some(found) = bytes.get(HEADER..HEADER + text) else {
@@ -209,15 +227,16 @@ impl Header {
             let Formats { a, b, result } = found.parse().map_err(|error: UnitError| {
                 TilesError::Formats { found, why: error.to_string() }
             })?;
-            zeros(bytes, 32..44)?;
-            ([a, b], [result; 2], text)
+            zeros(bytes, 36..44)?;
+            ([a, b], [result; 2], text, word(6))
         };
         let (shape, count) = ([word(2), word(3), word(4)], word(9));
         if count == 0 || shape.contains(&0) {
             return Err(TilesError::Empty { shape, count });
         }
         zeros(bytes, FIELDS..HEADER)?;
-        Ok(Self { operation: word(1), shape, inputs, results, count, text })
+        let operation = word(1);
+        Ok(Self { operation, shape, inputs, results, count, text, words: words_each })
     }
 
     /// Bytes of the text of formats, which the header of version 2 says.
@@ -235,22 +254,23 @@ impl Header {
     }
 
     /// What stands together.
-    fn codes(&self) -> [Codes; 6] {
+    fn codes(&self) -> [Codes; SECTIONS] {
         let [m, n, k] = self.shape.map(u128::from);
         let [a, b] = self.inputs;
         let scales = |input: Input, rows: u128| {
             let (format, block) =
                 input.scale.map_or((input.format, None), |scale| (scale.format, Some(scale.block)));
             let each = block.map_or(0, |block| k.div_ceil(block.max(1).into()) * rows);
-            Codes { format, each }
+            Codes::new(format, each)
         };
-        let [c, d] = self.results.map(|format| Codes { format, each: m * n });
+        let [c, d] = self.results.map(|format| Codes::new(format, m * n));
         [
-            Codes { format: a.format, each: m * k },
+            Codes::new(a.format, m * k),
             scales(a, m),
-            Codes { format: b.format, each: n * k },
+            Codes::new(b.format, n * k),
             scales(b, n),
             c,
+            Codes { bits: 32, ignored: 0, each: m * n * u128::from(self.words) },
             d,
         ]
     }
@@ -261,16 +281,22 @@ impl Header {
     }
 
     /// Where the kinds end, and after them all that stands together.
-    fn ends(&self) -> [u128; 7] {
+    fn ends(&self) -> [u128; SECTIONS + 1] {
         let kinds = u128::from(self.count).next_multiple_of(UNIT as u128);
         let mut end = self.kinds() as u128 + kinds;
-        let mut ends = [end; 7];
+        let mut ends = [end; SECTIONS + 1];
         for (end_of, codes) in ends[1..].iter_mut().zip(self.codes()) {
-            // Below 2^32 * 2^64 * 2^3, which 128 bits hold.
-            end += u128::from(self.count) * codes.each * codes.bytes() as u128;
+            // Of random words there may be 2^128, each of four bytes.
+            let all = u128::from(self.count).saturating_mul(codes.each);
+            end = end.saturating_add(all.saturating_mul(codes.bytes() as u128));
             *end_of = end;
         }
         ends
+    }
+
+    /// Bytes of the whole file.
+    fn size(&self) -> u128 {
+        self.ends()[SECTIONS]
     }
 }
 
@@ -301,6 +327,9 @@ pub struct TileOperands {
     pub b_scales: Vec<u64>,
     /// Addends.
     pub c: Vec<u64>,
+    /// Random words, as many for each result, those of a result one after another; none for a unit that
+    /// needs none.
+    pub words: Vec<u32>,
 }
 
 impl Tiles {
@@ -310,7 +339,7 @@ impl Tiles {
     /// If the bytes are not such a file; nothing is allocated on the word of a header.
     pub fn parse(bytes: Vec<u8>) -> Result<Self, TilesError> {
         let header = Header::parse(&bytes)?;
-        recording::check_length(&bytes, header.ends()[6])?;
+        recording::check_length(&bytes, header.size())?;
         zeros(&bytes, HEADER + header.text..header.kinds())?;
         zeros(&bytes, header.kinds() + header.count as usize..header.ends()[0] as usize)?;
         Ok(Self { header, bytes })
@@ -323,7 +352,7 @@ impl Tiles {
     /// not such a file.
     pub fn read(reader: impl io::Read) -> io::Result<Self> {
         let text = |bytes: &[u8]| Ok((HEADER + Header::text(bytes)?) as u128);
-        let end = |bytes: &[u8]| Ok(Header::parse(bytes)?.ends()[6] + 1);
+        let end = |bytes: &[u8]| Ok(Header::parse(bytes)?.size().saturating_add(1));
         let bytes = recording::read::<TilesError>(reader, HEADER, &[&text, &end])?;
         Self::parse(bytes).map_err(recording::invalid)
     }
@@ -357,13 +386,24 @@ impl Tiles {
         tiles: &[TileOperands],
     ) -> Result<Self, TilesError> {
         let count = u32::try_from(tiles.len()).unwrap_or(u32::MAX);
-        let (mut bytes, header) = Self::beginning(formats, shape, count)?;
-        let size = header.ends()[6];
+        let random = tiles.first().map_or(0, |tile| tile.words.len());
+        let results = (shape[0] as usize).saturating_mul(shape[1] as usize);
+        let words = u32::try_from(random.checked_div(results).unwrap_or(0)).unwrap_or(u32::MAX);
+        let (mut bytes, header) = Self::beginning(formats, shape, count, words)?;
+        let size = header.size();
         bytes.resize(header.kinds(), 0);
         bytes.extend(tiles.iter().map(|tile| tile.kind));
         bytes.resize(header.ends()[0] as usize, 0);
         for (i, codes) in header.codes().into_iter().enumerate() {
             for tile in tiles {
+                if i == RANDOM {
+                    let (expected, found) = (codes.each as usize, tile.words.len());
+                    if found != expected {
+                        return Err(TilesError::Words { expected, found });
+                    }
+                    tile.words.iter().for_each(|word| bytes.extend(word.to_le_bytes()));
+                    continue;
+                }
                 let of_tile =
                     [&tile.a, &tile.a_scales, &tile.b, &tile.b_scales, &tile.c].get(i).copied();
                 let Some(of_tile) = of_tile else { continue };
@@ -371,7 +411,7 @@ impl Tiles {
                     let (what, expected, found) = (NAMES[i], codes.each, of_tile.len());
                     return Err(TilesError::Lengths { what, expected, found });
                 }
-                let words = of_tile.iter().map(|code| (code << codes.ignored()).to_le_bytes());
+                let words = of_tile.iter().map(|code| (code << codes.ignored).to_le_bytes());
                 words.for_each(|word| bytes.extend(&word[..codes.bytes()]));
             }
         }
@@ -384,18 +424,19 @@ impl Tiles {
         formats: Formats,
         [m, n, k]: [u32; 3],
         count: u32,
+        words: u32,
     ) -> Result<(Vec<u8>, Header), TilesError> {
         let text = formats.to_string();
         let mut bytes = MAGIC.to_vec();
-        for word in [2, 0, m, n, k, text.len() as u32, 0, 0, 0, count] {
+        for word in [2, 0, m, n, k, text.len() as u32, words, 0, 0, count] {
             bytes.extend(word.to_le_bytes());
         }
         bytes.resize(HEADER, 0);
         bytes.extend(text.bytes());
         let header = Header::parse(&bytes)?;
-        let size = header.ends()[6];
+        let size = header.size();
         // The numbers of a file, of which a memory holds eight bytes each, and the bytes.
-        let room = usize::try_from(9 * size).ok();
+        let room = usize::try_from(size.saturating_mul(9)).ok();
         match room.map(|room| reserve(&mut bytes, room)) {
             Some(Ok(())) => Ok((bytes, header)),
             _ => Err(TilesError::Size(size)),
@@ -403,8 +444,13 @@ impl Tiles {
     }
 
     /// Whether a file of so many tiles can be made.
-    pub(super) fn size_of(formats: Formats, shape: [u32; 3], count: u32) -> Result<(), TilesError> {
-        Self::beginning(formats, shape, count).map(|_| ())
+    pub(super) fn size_of(
+        formats: Formats,
+        shape: [u32; 3],
+        count: u32,
+        words: u32,
+    ) -> Result<(), TilesError> {
+        Self::beginning(formats, shape, count, words).map(|_| ())
     }
 
     /// The number that the recorder gave the operation.
@@ -430,12 +476,26 @@ impl Tiles {
 
     /// The formats of A, B, C and D.
     pub fn formats(&self) -> [Format; 4] {
-        PLACES.map(|place| self.header.codes()[place].format)
+        let ([a, b], [c, d]) = (self.header.inputs, self.header.results);
+        [a.format, b.format, c, d]
     }
 
     /// The formats of A and B with those of their block scales.
     pub const fn inputs(&self) -> [Input; 2] {
         self.header.inputs
+    }
+
+    /// Random words of a result; 0 where rounding is not stochastic.
+    pub const fn words(&self) -> usize {
+        self.header.words as usize
+    }
+
+    /// The random words of a tile, those of a result one after another.
+    ///
+    /// # Panics
+    /// If there is no such tile.
+    pub fn random_words(&self, tile: usize) -> Vec<u32> {
+        self.codes(tile, RANDOM).into_iter().map(|word| word as u32).collect()
     }
 
     /// A tile's kind, a number of the recorder's.
@@ -473,19 +533,19 @@ impl Tiles {
             element.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte))
         };
         let elements = self.bytes[start..start + len].chunks_exact(codes.bytes());
-        elements.map(|element| word(element) >> codes.ignored()).collect()
+        elements.map(|element| word(element) >> codes.ignored).collect()
     }
 }
 
 impl Tiles {
     /// Writes the results of a tile, D by rows.
     pub(super) fn set_results(&mut self, tile: usize, results: &[u64]) {
-        let codes = self.header.codes()[5];
+        let [.., codes] = self.header.codes();
         let bytes = codes.bytes();
-        let start = self.header.ends()[5] as usize + tile * results.len() * bytes;
+        let start = self.header.ends()[SECTIONS - 1] as usize + tile * results.len() * bytes;
         let places = self.bytes[start..start + results.len() * bytes].chunks_exact_mut(bytes);
         for (place, code) in places.zip(results) {
-            place.copy_from_slice(&(code << codes.ignored()).to_le_bytes()[..bytes]);
+            place.copy_from_slice(&(code << codes.ignored).to_le_bytes()[..bytes]);
         }
     }
 
@@ -500,6 +560,10 @@ impl fmt::Display for Tiles {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [m, n, k] = self.shape();
         let ([a, b], [c, d]) = (self.header.inputs, self.header.results);
-        write!(f, "{} tiles of {m} x {n} x {k}, A {a}, B {b}, C {c}, D {d}", self.count())
+        write!(f, "{} tiles of {m} x {n} x {k}, A {a}, B {b}, C {c}, D {d}", self.count())?;
+        match self.words() {
+            0 => Ok(()),
+            words => write!(f, ", {words} random words a result"),
+        }
     }
 }

@@ -43,6 +43,7 @@ pub(super) struct Computed {
     pub(super) rows: Rows,
     pub(super) columns: Rows,
     pub(super) addends: Vec<u64>,
+    pub(super) words: Vec<u32>,
     pub(super) results: Vec<u64>,
 }
 
@@ -60,7 +61,21 @@ impl Tiles {
         if c != d {
             return Err(Error::new(TilesError::Addend { c, d }.to_string()));
         }
-        model.unit(a, b, d).map_err(|error| Error::new(format!("{model}: {error}")))
+        let unit = model.unit(a, b, d).map_err(|error| Error::new(format!("{model}: {error}")))?;
+        self.check_words(&unit)?;
+        Ok(unit)
+    }
+
+    /// Results have as many random words as a unit needs.
+    pub(super) fn check_words(&self, unit: &Unit) -> Result<(), Error> {
+        let [_, _, k] = self.shape();
+        let (found, needed) = (self.words(), unit.words(k));
+        if found == needed {
+            return Ok(());
+        }
+        Err(Error::new(format!(
+            "{unit} needs {needed} random words for a result of {k} elements, and the file has {found}"
+        )))
     }
 
     /// What a unit makes of a tile.
@@ -70,8 +85,9 @@ impl Tiles {
         let rows = unit.rows(&a, &a_scales, k)?;
         let columns = unit.columns(&b, &b_scales, k)?;
         let mut results = addends.clone();
-        unit.multiply(&rows, &columns, &mut results);
-        Ok(Computed { rows, columns, addends, results })
+        let words = self.random_words(tile);
+        unit.multiply_with(&rows, &columns, &mut results, &words);
+        Ok(Computed { rows, columns, addends, words, results })
     }
 
     /// The same operands and addends with the results of a model.
@@ -126,7 +142,7 @@ impl Tiles {
         let mut verdict =
             TilesVerdict { unit, elements: self.results(), mismatches: 0, first: None };
         for tile in 0..self.count() {
-            let Computed { rows, columns, addends: c, results: sums } =
+            let Computed { rows, columns, addends: c, words, results: sums } =
                 self.computed(&unit, tile).map_err(impossible)?;
             let [_, _, _, d] = self.tile(tile);
             for (at, (computed, recorded)) in sums.iter().zip(&d).enumerate() {
@@ -136,11 +152,12 @@ impl Tiles {
                 verdict.mismatches += 1;
                 if verdict.first.is_none() {
                     let (i, j) = (at / n, at % n);
+                    let words = &words[at * self.words()..][..self.words()];
                     verdict.first = Some(TileMismatch {
                         place: [tile, i, j],
                         kind: self.kind(tile),
                         recorded: *recorded,
-                        explanation: unit.explain(&rows.row(i), &columns.row(j), c[at]),
+                        explanation: unit.explain_with(&rows.row(i), &columns.row(j), c[at], words),
                     });
                 }
             }
