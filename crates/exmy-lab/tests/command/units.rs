@@ -193,7 +193,14 @@ fn misuse_is_answered() {
         (&["hopper:e4m3fn", "-a", "x", "-b", "1"], "--a: \"x\" is no number"),
         (&["fast:f16", "-a", "0x1g", "-b", "1"], "--a: \"0x1g\" is no number: at position 3"),
         (&["fast:f16", "-a", "0x11111111111111111", "-b", "1"], "11\" is no code"),
-        (&["hopper,out=bf16@sr8:f16", "-a", "1", "-b", "1"], "no random bits"),
+        (&["hopper,out=bf16@sr:f16", "-a", "1", "-b", "1"], "or srNc with N from 1 to 32"),
+        (&["amx,out=f32@sr8:bf16", "-a", "1", "-b", "1"], "srN works with the orders fused"),
+        (&["hopper,out=bf16@sr8:f16", "-a", "1", "-b", "1"], "needs 1 random words for 1 elements"),
+        (&["hopper,out=bf16@sr8:f16", "-a", "1", "-b", "1"], "--words 0x80000000"),
+        (&["hopper,out=bf16@sr8:f16", "-a", "1", "-b", "1", "--words", "1,2"], "--words has 2"),
+        (&["hopper,out=bf16@sr8:f16", "-a", "1", "-b", "1", "--words", "-1"], "--words: \"-1\""),
+        (&["hopper,out=bf16@sr8:f16", "-a", "1", "-b", "1", "--words", "0x123456789"], "32 bits"),
+        (&["hopper:f16", "-a", "1", "-b", "1", "--words", "1"], "does not round stochastically"),
         (&["custom:nvfp4", "-a", "1", "-b", "1"], "need order=groups"),
         (&["hopper:e4m3fn", "-a", "0x123", "-b", "1"], "bits beyond the width"),
         (&["hopper:e4m3fn", "-a", "1", "-b", "1", "-c", "1,2"], "--c has 2 elements"),
@@ -276,4 +283,68 @@ fn a_file_describes_a_unit() {
         }
     }
     assert!(judge("nowhere.toml").2.contains("cannot open nowhere.toml"));
+}
+
+/// A unit whose steps round stochastically, in a file: 1.125 and then 0.5 more, of which the first of two words
+/// decides; shown, recorded as tiles, judged, filled in and damaged.
+#[test]
+fn a_unit_rounds_by_random_words() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let own = path("unit.toml");
+    fs::write(&own, "l = 1\nout = \"e5m2@sr4\"\na = \"e5m2\"\n").unwrap();
+    let dot = [&own, "-a", "1,0.5", "-b", "1,1", "-c", "0.125"];
+    for (words, steps, result) in [
+        ("0x80000000,0", "random word 0x80000000: 8 of 16\nround sr4 to e5m2: 0x3d = 1.25\n", 1.75),
+        (
+            "2147483647 0XFFFFFFFF",
+            "random word 0x7fffffff: 7 of 16\nround sr4 to e5m2: 0x3c = 1\n",
+            1.5,
+        ),
+    ] {
+        let (code, out, err) = explain(&[&dot[..], &["--words", words]].concat());
+        assert_eq!((code, err.as_str()), (0, ""));
+        assert!(out.contains(steps), "no {steps:?} in\n{out}");
+        assert!(out.ends_with(&format!(" = {result}\n")), "{out}");
+    }
+    let (code, _, err) = explain(&dot);
+    assert!(code == 2 && err.contains("needs 2 random words for 2 elements"), "{err}");
+
+    let shape = ["vectors", "--tiles", &own, "--shape", "2,3,6", "--count", "12"];
+    let made = |arguments: &[&str], name: &str| {
+        let output = crate::exmy(arguments).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        fs::write(path(name), &output.stdout).unwrap();
+        output.stdout
+    };
+    let tiles = made(&shape, "whole.tiles");
+    let judge =
+        |name: &str, model: &str| with_input(&["verify-tiles", &path(name), "--model", model], b"");
+    let (code, out, err) = judge("whole.tiles", &own);
+    assert!(code == 0 && out.ends_with(": 72 elements, 0 mismatches\n"), "{out}{err}");
+    assert_eq!(judge("whole.tiles", "custom,l=1,out=e5m2@sr3").0, 1);
+    // Two steps of three in place of six of one: another number of words.
+    let (code, _, err) = judge("whole.tiles", "custom,l=3,out=e5m2@sr4");
+    assert!(code == 2 && err.contains("needs 2 random words for a result of 6 elements"), "{err}");
+    assert!(err.contains("6 random words a result"), "{err}");
+
+    let mut wrong = tiles.clone();
+    let last = wrong.len() - 2;
+    wrong[last] ^= 0x80;
+    fs::write(path("wrong.tiles"), &wrong).unwrap();
+    let (code, out, _) = judge("wrong.tiles", &own);
+    assert!(code == 1 && out.contains(": 72 elements, 1 mismatches\n"), "{out}");
+    assert!(out.contains("tile 11 ") && out.contains("row 1, column 2\n"), "{out}");
+    assert!(out.contains("random word 0x"), "{out}");
+    let filled = ["fill-tiles", &path("wrong.tiles"), &path("filled.tiles"), "--model", &own];
+    assert_eq!(with_input(&filled, b"").0, 0);
+    assert!(fs::read(path("filled.tiles")).unwrap() == tiles);
+
+    // The operands are those of the unit without words.
+    let plain = path("plain.toml");
+    fs::write(&plain, "l = 1\nout = \"e5m2@rne\"\na = \"e5m2\"\n").unwrap();
+    let plain = made(&["vectors", "--tiles", &plain, "--shape", "2,3,6", "--count", "5"], "plain");
+    let start = 80 + 16;
+    assert_eq!(plain[start..start + 5 * 12], tiles[start..start + 5 * 12]);
+    assert_eq!((plain[32], tiles[32]), (0, 6));
 }

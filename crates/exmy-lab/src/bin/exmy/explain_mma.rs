@@ -20,6 +20,8 @@ use std::io::{self, Write};
 /// Operands are numbers, which are rounded to nearest even, or codes: 0x followed by hexadecimal
 /// digits. A number in C's hexadecimal form has an exponent: 0x1.8p-3.
 ///
+/// A unit that rounds stochastically, as custom,out=f32@sr8:e4m3, takes a random word for each rounding.
+///
 /// For each step it shows what the terms were aligned to, what was kept of each in units of the last
 /// place, their sum and its rounding.
 #[derive(Args)]
@@ -46,6 +48,9 @@ pub(crate) struct Arguments {
     /// Block scales of the right operand
     #[arg(long, value_name = "X,...", allow_hyphen_values = true)]
     scale_b: Option<String>,
+    /// Random words of 32 bits, of which srN uses the top N: one for each rounding, mostly for each step
+    #[arg(long, value_name = "W,...", allow_hyphen_values = true)]
+    words: Option<String>,
 }
 
 /// Codes of one operand, with what to say about numbers that were rounded.
@@ -87,7 +92,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
     };
     let rows = unit.rows(&a.codes, &scale_a.codes, k).map_err(|error| of("a", error))?;
     let columns = unit.columns(&b.codes, &scale_b.codes, k).map_err(|error| of("b", error))?;
-    let explanation = unit.explain(&rows.row(0), &columns.row(0), addend);
+    let words = words(arguments.words.as_deref(), &unit, k)?;
+    let explanation = unit.explain_with(&rows.row(0), &columns.row(0), addend, &words);
     for remark in [&a, &b, &c, &scale_a, &scale_b].into_iter().flat_map(|codes| &codes.rounded) {
         say!("note: {remark}");
     }
@@ -108,11 +114,38 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
     Ok(0)
 }
 
+/// Random words, decimal or hexadecimal, as many as a unit needs for `k` elements.
+fn words(text: Option<&str>, unit: &Unit, k: usize) -> Result<Vec<u32>> {
+    let needed = unit.words(k);
+    let parse = |word: &str| {
+        let digits = word.strip_prefix("0x").or_else(|| word.strip_prefix("0X"));
+        let found = digits.map_or_else(|| word.parse(), |digits| u32::from_str_radix(digits, 16));
+        found.map_err(|_| {
+            Error::new(format!("--words: {word:?} is no word of 32 bits"))
+                .hint("0 to 4294967295, or 0x0 to 0xffffffff")
+        })
+    };
+    let found: Vec<u32> = parts(text.unwrap_or_default()).map(parse).collect::<Result<_>>()?;
+    if found.len() == needed {
+        return Ok(found);
+    }
+    let why =
+        format!("{unit} needs {needed} random words for {k} elements, --words has {}", found.len());
+    Err(Error::new(why).hint(match needed {
+        0 => "leave --words away: it does not round stochastically".into(),
+        _ => format!("--words {}", vec!["0x80000000"; needed.min(4)].join(",")),
+    }))
+}
+
+/// What stands between commas and blanks.
+fn parts(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| c == ',' || c.is_whitespace()).filter(|word| !word.is_empty())
+}
+
 /// The codes of numbers and codes, separated by commas or blanks.
 fn codes(option: &str, text: &str, format: Format) -> Result<Codes> {
     let mut found = Codes { codes: Vec::new(), rounded: Vec::new() };
-    let words = text.split(|c: char| c == ',' || c.is_whitespace()).filter(|word| !word.is_empty());
-    for word in words {
+    for word in parts(text) {
         let wrong = |what: String| {
             Error::new(format!("{option}: {what}")).hint(format!(
                 "a number such as 1.5, or a code of {format} ({} bits) such as 0x1",
