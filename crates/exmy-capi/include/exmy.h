@@ -425,6 +425,11 @@ exmy_status exmy_unit_name(const struct exmy_unit *unit, char *text, size_t size
 // What enters and leaves a unit.
 exmy_status exmy_unit_describe(const struct exmy_unit *unit, struct exmy_unit_facts *facts);
 
+// Random words of a dot product of `k` elements, for `exmy_unit_dot_random` and its like: one of 32 bits for
+// each rounding, mostly for each step, of which `srN` uses the top N bits; 0 unless the unit rounds by a
+// stochastic mode.
+exmy_status exmy_unit_words(const struct exmy_unit *unit, size_t k, size_t *words);
+
 // One dot product of `k` elements on top of the addend `c`, a code of the result's format. `a_scales` and
 // `b_scales` have a code for each block and may be null where the unit has none.
 exmy_status exmy_unit_dot(const struct exmy_unit *unit,
@@ -435,6 +440,18 @@ exmy_status exmy_unit_dot(const struct exmy_unit *unit,
                           const void *b_scales,
                           uint64_t c,
                           uint64_t *result);
+
+// The same by `exmy_unit_words` random words, the first for the first step. They may be null where none are
+// needed.
+exmy_status exmy_unit_dot_random(const struct exmy_unit *unit,
+                                 size_t k,
+                                 const void *a,
+                                 const void *b,
+                                 const void *a_scales,
+                                 const void *b_scales,
+                                 uint64_t c,
+                                 const uint32_t *words,
+                                 uint64_t *result);
 
 // D = A B + C of M x N dot products. A has M rows of `k` elements one after the other, B has N *columns*
 // of as many; scales likewise. C and D are codes of the result's format, row by row; they may be one
@@ -450,6 +467,20 @@ exmy_status exmy_unit_multiply(const struct exmy_unit *unit,
                                const void *c,
                                void *d);
 
+// The same by random words: M x N times `exmy_unit_words` of them, those of a result one after another, row
+// by row. They may be null where none are needed.
+exmy_status exmy_unit_multiply_random(const struct exmy_unit *unit,
+                                      size_t m,
+                                      size_t n,
+                                      size_t k,
+                                      const void *a,
+                                      const void *b,
+                                      const void *a_scales,
+                                      const void *b_scales,
+                                      const void *c,
+                                      const uint32_t *words,
+                                      void *d);
+
 // One dot product step by step, as text: what was aligned to what, which bits were cut, what was rounded.
 // Text and length as in `exmy_format_name`.
 exmy_status exmy_unit_explain(const struct exmy_unit *unit,
@@ -462,6 +493,19 @@ exmy_status exmy_unit_explain(const struct exmy_unit *unit,
                               char *text,
                               size_t size,
                               size_t *length);
+
+// The same by random words, as in `exmy_unit_dot_random`.
+exmy_status exmy_unit_explain_random(const struct exmy_unit *unit,
+                                     size_t k,
+                                     const void *a,
+                                     const void *b,
+                                     const void *a_scales,
+                                     const void *b_scales,
+                                     uint64_t c,
+                                     const uint32_t *words,
+                                     char *text,
+                                     size_t size,
+                                     size_t *length);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -47,6 +47,16 @@ static int prepare(const exmy_unit *unit, const svOpenArrayHandle arrays[4], ope
     return EXMY_STATUS_OK;
 }
 
+/* The same, and the unit's random words, each in an element of its own. */
+static int prepare_random(const exmy_unit *unit, const svOpenArrayHandle arrays[4], const svOpenArrayHandle words,
+                          operands *made, void **random) {
+    size_t count = 0;
+    int status = prepare(unit, arrays, made);
+    if (status == EXMY_STATUS_OK) status = exmy_unit_words(unit, made->k, &count);
+    if (status == EXMY_STATUS_OK) *random = narrowed(words, count, 32);
+    return status;
+}
+
 static void discard(operands *made) {
     for (int i = 0; i < 4; i++) free(made->codes[i]);
 }
@@ -67,9 +77,25 @@ int exmy_dpi_unit_dot(void *unit, const svOpenArrayHandle a, const svOpenArrayHa
     return status;
 }
 
+int exmy_dpi_unit_dot_random(void *unit, const svOpenArrayHandle a, const svOpenArrayHandle b,
+                             const svOpenArrayHandle a_scales, const svOpenArrayHandle b_scales, uint64_t c,
+                             const svOpenArrayHandle words, uint64_t *result) {
+    const svOpenArrayHandle arrays[4] = {a, b, a_scales, b_scales};
+    operands made;
+    void *random = NULL;
+    int status = prepare_random((const exmy_unit *)unit, arrays, words, &made, &random);
+    if (status == EXMY_STATUS_OK)
+        status = exmy_unit_dot_random((const exmy_unit *)unit, made.k, made.codes[0], made.codes[1], made.codes[2],
+                                      made.codes[3], c, (const uint32_t *)random, result);
+    discard(&made);
+    free(random);
+    return status;
+}
+
+static char text[16384];
+
 const char *exmy_dpi_unit_explain(void *unit, const svOpenArrayHandle a, const svOpenArrayHandle b,
                                   const svOpenArrayHandle a_scales, const svOpenArrayHandle b_scales, uint64_t c) {
-    static char text[16384];
     const svOpenArrayHandle arrays[4] = {a, b, a_scales, b_scales};
     operands made;
     int status = prepare((const exmy_unit *)unit, arrays, &made);
@@ -77,6 +103,22 @@ const char *exmy_dpi_unit_explain(void *unit, const svOpenArrayHandle a, const s
         status = exmy_unit_explain((const exmy_unit *)unit, made.k, made.codes[0], made.codes[1], made.codes[2],
                                    made.codes[3], c, text, sizeof text, NULL);
     discard(&made);
+    if (status != EXMY_STATUS_OK) snprintf(text, sizeof text, "%s", exmy_message());
+    return text;
+}
+
+const char *exmy_dpi_unit_explain_random(void *unit, const svOpenArrayHandle a, const svOpenArrayHandle b,
+                                         const svOpenArrayHandle a_scales, const svOpenArrayHandle b_scales,
+                                         uint64_t c, const svOpenArrayHandle words) {
+    const svOpenArrayHandle arrays[4] = {a, b, a_scales, b_scales};
+    operands made;
+    void *random = NULL;
+    int status = prepare_random((const exmy_unit *)unit, arrays, words, &made, &random);
+    if (status == EXMY_STATUS_OK)
+        status = exmy_unit_explain_random((const exmy_unit *)unit, made.k, made.codes[0], made.codes[1], made.codes[2],
+                                          made.codes[3], c, (const uint32_t *)random, text, sizeof text, NULL);
+    discard(&made);
+    free(random);
     if (status != EXMY_STATUS_OK) snprintf(text, sizeof text, "%s", exmy_message());
     return text;
 }

@@ -31,10 +31,21 @@ package exmy_pkg;
     input chandle handle, input longint unsigned a[], input longint unsigned b[],
     input longint unsigned a_scales[], input longint unsigned b_scales[],
     input longint unsigned c, output longint unsigned result);
+  // By random words of 32 bits, of which srN uses the top N: one for each rounding, the first step's first.
+  import "DPI-C" function int exmy_unit_words(
+    input chandle handle, input longint unsigned k, output longint unsigned words);
+  import "DPI-C" function int exmy_dpi_unit_dot_random(
+    input chandle handle, input longint unsigned a[], input longint unsigned b[],
+    input longint unsigned a_scales[], input longint unsigned b_scales[],
+    input longint unsigned c, input longint unsigned words[], output longint unsigned result);
   // The steps of a dot product, as text; valid until the next call.
   import "DPI-C" function string exmy_dpi_unit_explain(
     input chandle handle, input longint unsigned a[], input longint unsigned b[],
     input longint unsigned a_scales[], input longint unsigned b_scales[], input longint unsigned c);
+  import "DPI-C" function string exmy_dpi_unit_explain_random(
+    input chandle handle, input longint unsigned a[], input longint unsigned b[],
+    input longint unsigned a_scales[], input longint unsigned b_scales[], input longint unsigned c,
+    input longint unsigned words[]);
 
   // The function of a name under settings: make_function("e4m3_mulAdd", "overflow=sat-finite").
   function automatic chandle make_function(input string name, input string settings);

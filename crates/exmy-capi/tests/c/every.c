@@ -312,6 +312,48 @@ static void units(void) {
     FAILS(exmy_unit_new("hopper", &unit), EXMY_STATUS_NAME, "operands");
 }
 
+/* Steps of one product: 1 + 0.125 is half way from 1 to 1.25 in E5M2, and 0.5 more is exact, so that of two random
+ * words the first decides between 1.5 and 1.75. */
+static void random_units(void) {
+    const uint8_t a[2] = {0x3C, 0x38}, b[4] = {0x3C, 0x3C, 0x3C, 0x3C};
+    uint32_t words[4] = {0x80000000, 0, 0x7FFFFFFF, 0xFFFFFFFF};
+    uint64_t result = 0;
+    float d[2] = {0.125F, 0.125F};
+    exmy_unit *unit = NULL;
+    char text[2048];
+    size_t count = 7, length = 0;
+    OK(exmy_unit_new("custom,l=1,out=e5m2@sr4:e5m2", &unit));
+    OK(exmy_unit_words(unit, 2, &count));
+    CHECK(count == 2);
+    OK(exmy_unit_dot_random(unit, 2, a, b, NULL, NULL, 0x3E000000, words, &result));
+    CHECK(result == 0x3FE00000);
+    OK(exmy_unit_dot_random(unit, 2, a, b, NULL, NULL, 0x3E000000, words + 2, &result));
+    CHECK(result == 0x3FC00000);
+    OK(exmy_unit_multiply_random(unit, 1, 2, 2, a, b, NULL, NULL, d, words, d));
+    CHECK(d[0] == 1.75F && d[1] == 1.5F);
+    OK(exmy_unit_explain_random(unit, 2, a, b, NULL, NULL, 0x3E000000, words, text, sizeof text, &length));
+    CHECK(strstr(text, "random word 0x80000000: 8 of 16") != NULL && length == strlen(text));
+    FAILS(exmy_unit_dot(unit, 2, a, b, NULL, NULL, 0, &result), EXMY_STATUS_ARGUMENT, "exmy_unit_dot_random");
+    FAILS(exmy_unit_multiply(unit, 1, 2, 2, a, b, NULL, NULL, NULL, d), EXMY_STATUS_ARGUMENT,
+          "exmy_unit_multiply_random");
+    FAILS(exmy_unit_explain(unit, 2, a, b, NULL, NULL, 0, text, sizeof text, NULL), EXMY_STATUS_ARGUMENT,
+          "exmy_unit_explain_random");
+    FAILS(exmy_unit_dot_random(unit, 2, a, b, NULL, NULL, 0, NULL, &result), EXMY_STATUS_ARGUMENT, "words is null");
+    FAILS(exmy_unit_multiply_random(unit, 1, 2, 2, a, b, NULL, NULL, NULL, words, words), EXMY_STATUS_ARGUMENT,
+          "overlap");
+    FAILS(exmy_unit_words(unit, 2, NULL), EXMY_STATUS_ARGUMENT, "words is null");
+    exmy_unit_free(unit);
+
+    /* A unit without random words takes none: 1 + 0.125 in Hopper's. */
+    OK(exmy_unit_new("hopper:e5m2", &unit));
+    OK(exmy_unit_words(unit, 100, &count));
+    CHECK(count == 0);
+    OK(exmy_unit_dot_random(unit, 1, a, b, NULL, NULL, 0x3E000000, NULL, &result));
+    CHECK(result == 0x3F900000);
+    exmy_unit_free(unit);
+    FAILS(exmy_unit_new("amx,out=f32@sr8:bf16", &unit), EXMY_STATUS_NAME, "srN works with the orders");
+}
+
 static exmy_matrix matrix(const exmy_format *format, const void *codes, size_t rows, size_t cols) {
     exmy_matrix made;
     memset(&made, 0, sizeof made);
@@ -404,6 +446,7 @@ int main(void) {
     blocks();
     randoms();
     units();
+    random_units();
     products();
     printf("%d failures\n", failures);
     return failures != 0;

@@ -219,7 +219,8 @@ fn units_of_all_kinds() {
                  cdna2:f32 blackwell:mxfp8-e4m3,mxfp4 amx:bf16 fast:e4m3 fast:mxfp4 cdna1:f16 ampere:f64 \
                  custom,l=5,f=9:e5m3 custom,align=exact:e4m3 custom,order=groups,l=64,f=35:nvfp4 \
                  hopper,promote=3:e4m3 custom,order=tree,l=4:f16+f32 \
-                 custom,l=3,overflow=wrap:int8b-6+int20b-18";
+                 custom,l=3,overflow=wrap:int8b-6+int20b-18 custom,l=3,out=e5m2@sr4:e4m3 \
+                 custom,out=int30b-20@sr8:e5m2 custom,order=quarters,l=1,out=e5m2@sr4:e4m3";
     let mut dots = 0;
     for name in units.split_whitespace() {
         let name = text(name);
@@ -228,6 +229,7 @@ fn units_of_all_kinds() {
             let Some(unit) = made(|out| exmy_unit_new(name.as_ptr(), out)) else { continue };
             let unit = Some(&*unit);
             let all: *const c_void = words.as_ptr().cast();
+            fine(exmy_unit_words(unit, usize::MAX, Some(&mut MaybeUninit::uninit())));
             for k in [0, 1, 2, 16, 31, 64] {
                 for scales in [null(), all] {
                     let mut result = MaybeUninit::uninit();
@@ -242,6 +244,29 @@ fn units_of_all_kinds() {
                         Some(&mut result),
                     );
                     dots += u32::from(fine(dot));
+                    for random in [null(), words.as_ptr().cast()] {
+                        fine(exmy_unit_dot_random(
+                            unit,
+                            k,
+                            all,
+                            all,
+                            scales,
+                            scales,
+                            0,
+                            random,
+                            Some(&mut result),
+                        ));
+                        let out = d.as_mut_ptr().cast();
+                        for m in [0, 3, usize::MAX] {
+                            fine(exmy_unit_multiply_random(
+                                unit, m, 2, k, all, all, scales, scales, all, random, out,
+                            ));
+                        }
+                        let text = std::ptr::null_mut();
+                        fine(exmy_unit_explain_random(
+                            unit, k, all, all, scales, scales, 0, random, text, 0, None,
+                        ));
+                    }
                     let (m, n) = (3, 2);
                     let out = d.as_mut_ptr().cast();
                     fine(exmy_unit_multiply(unit, m, n, k, all, all, scales, scales, all, out));
