@@ -243,6 +243,10 @@ impl<'a> Product<'a> {
     /// Random words of an output's sum.
     fn roundings(&self) -> Result<u64, Why> {
         let k = self.a.cols();
+        // Without results K may be any number, as no operand has to hold so many elements.
+        if self.a.rows() == 0 || self.b.cols() == 0 {
+            return Ok(0);
+        }
         Ok(match &self.spec.accumulation {
             Accumulation::Unit { model, result } if model.is_stochastic() => {
                 units::unit(model, *result, self.a, self.b)?.words(k) as u64

@@ -310,7 +310,7 @@ impl Unit {
             Some(every) => k / every * steps(every) + steps(k % every),
             None => steps(k),
         };
-        steps * p.roundings()
+        steps.saturating_mul(p.roundings())
     }
 
     /// The result's code for a row, a column and the addend's code: the definition.

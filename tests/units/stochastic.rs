@@ -106,7 +106,7 @@ fn steps_are_exact_sums_rounded_by_their_words() {
             let of = |words: &[u32]| chain((l, f, variant), &products, read(f16, c), words);
             let Some(expected) = of(&words) else { continue };
             let number = unit.result().to_f64(found);
-            let wanted = expected as f64 / (PLACES as f64).exp2();
+            let wanted = expected as f64 / (1_u64 << PLACES) as f64;
             assert_eq!(number, wanted, "{text} {a:x?} {b:x?} {c:x} {words:x?}");
             assert!(number != 0.0 || found == 0, "what rounds to zero is +0");
             compared += 1;
