@@ -118,8 +118,8 @@ impl Accumulation {
         }
     }
 
-    /// How many roundings the sum of `k` products has: the random words of one output. Those of a unit depend on
-    /// its operands, too ([`Unit::words`](super::unit::Unit::words)).
+    /// How many roundings the sum of `k` products has: the random words of one output. Those of a unit depend
+    /// on its operands, too ([`Unit::words`](super::unit::Unit::words)).
     pub(super) fn roundings(&self, k: u64) -> u64 {
         match self {
             Self::Sum(sum) => sum.roundings(k),

@@ -76,8 +76,8 @@ impl UnitProduct {
         Ok(Self { unit, rows, cols: b.cols(), k, a: UnitOperand::of(a), columns })
     }
 
-    /// The results of rows `first..first + count` with every column. `draw` writes the random words of a result,
-    /// if the unit needs any.
+    /// The results of rows `first..first + count` with every column. `draw` writes the random words of a
+    /// result, if the unit needs any.
     pub(super) fn band(
         &self,
         first: usize,

@@ -6,8 +6,8 @@ use exmy::vectors::tiles::{TileOperands, Tiles, TilesRequest};
 
 const MODEL: &str = "custom,l=1,out=e5m2@sr1";
 
-/// 1 + 0.125 and then 0.5 in steps of one product: 1.125 is half way from 1 to 1.25, so the first of two words
-/// decides between 1.5 and 1.75.
+/// 1 + 0.125 and then 0.5 in steps of one product: 1.125 is half way from 1 to 1.25, so the first of two
+/// words decides between 1.5 and 1.75.
 fn file() -> Vec<u8> {
     let mut bytes = b"EXMYTILE".to_vec();
     for word in [2_u32, 9, 1, 2, 2, 4, 2, 0, 0, 1] {
@@ -152,8 +152,8 @@ fn damaged_words_are_answered() {
     }
 }
 
-/// Drawn words tell a mode from its neighbours, be there never so many random bits, and the operands are those
-/// of the same unit without them.
+/// Drawn words tell a mode from its neighbours, be there never so many random bits, and the operands are
+/// those of the same unit without them.
 #[test]
 fn drawn_words_tell_modes_apart() {
     let drawn = |unit: &str, count| {

@@ -368,8 +368,8 @@ impl Draw<'_> {
         (0..m * n * each).map(|_| any(self)).collect()
     }
 
-    /// Last words of every other result that are the least to round it up, or one less: a design that compares
-    /// otherwise is not found by words far from there.
+    /// Last words of every other result that are the least to round it up, or one less: a design that
+    /// compares otherwise is not found by words far from there.
     fn aim(&mut self, tile: &mut TileOperands) {
         let [_, n, k] = self.shape;
         let (unit, each) = (self.unit, self.unit.words(k));

@@ -8,8 +8,8 @@ use crate::vectors::lines::write_hexadecimal;
 
 impl Tiles {
     /// Writes every dot product as one word of hexadecimal digits: elements and scales of A, those of B,
-    /// addend, random words and result, joined by `_`. The first element of each is the lowest, and an element has whole
-    /// digits. Comments in front say which bits they are, after the lines of `head`.
+    /// addend, random words and result, joined by `_`. The first element of each is the lowest, and an
+    /// element has whole digits. Comments in front say which bits they are, after the lines of `head`.
     ///
     /// # Errors
     /// Those of writing.

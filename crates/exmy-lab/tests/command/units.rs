@@ -285,8 +285,8 @@ fn a_file_describes_a_unit() {
     assert!(judge("nowhere.toml").2.contains("cannot open nowhere.toml"));
 }
 
-/// A unit whose steps round stochastically, in a file: 1.125 and then 0.5 more, of which the first of two words
-/// decides; shown, recorded as tiles, judged, filled in and damaged.
+/// A unit whose steps round stochastically, in a file: 1.125 and then 0.5 more, of which the first of two
+/// words decides; shown, recorded as tiles, judged, filled in and damaged.
 #[test]
 fn a_unit_rounds_by_random_words() {
     let folder = tempfile::tempdir().unwrap();
