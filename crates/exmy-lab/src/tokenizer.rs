@@ -9,6 +9,7 @@
 use exmy::error::{Error, Result};
 use exmy::safetensors::given;
 use exmy::shown::printable_path;
+use serde_json::json;
 use std::cell::Cell;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
@@ -102,6 +103,34 @@ impl Tokenizer {
             return Err(Error::new("its vocabulary is empty"));
         }
         Ok(Self { inner, json, vocabulary })
+    }
+
+    /// The one whose tokens are the bytes of the text.
+    ///
+    /// # Errors
+    /// None is known.
+    pub fn bytes() -> Result<Self> {
+        // GPT-2 writes a byte as the character of its number where that can be printed, and the others in
+        // their order from U+0100 on.
+        let printable = |byte: &u32| matches!(byte, 0x21..=0x7E | 0xA1..=0xAC | 0xAE..=0xFF);
+        let others = (0..256).filter(|byte| !printable(byte));
+        let moved = others.zip(0x100..).map(|(byte, character)| (character, byte));
+        let all = (0..256).filter(printable).map(|byte| (byte, byte)).chain(moved);
+        let vocabulary: serde_json::Map<_, _> = all
+            .filter_map(|(character, byte)| Some((char::from_u32(character)?.into(), byte.into())))
+            .collect();
+        let level = |add: bool| {
+            json!({ "type": "ByteLevel", "add_prefix_space": add,
+            "trim_offsets": true, "use_regex": false })
+        };
+        let tokenizer = json!({
+            "version": "1.0",
+            "added_tokens": [],
+            "pre_tokenizer": level(false),
+            "decoder": level(true),
+            "model": { "type": "BPE", "vocab": vocabulary, "merges": [] },
+        });
+        Self::from_json(tokenizer.to_string().into_bytes())
     }
 
     /// Learns a byte-level vocabulary of at most so many tokens; fewer if no further pair occurs twice.

@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
 
-use crate::nn::decoder::Config;
+use crate::nn::decoder::{Config, InitScheme};
 use crate::nn::parameters::{Entry, Layout};
 use exmy::error::{Error, Result};
 use exmy::safetensors::{Reader, given, quoted};
@@ -109,10 +109,28 @@ impl Published {
         let path = folder.join("config.json");
         let text = given::read(&path, given::SETTINGS);
         let shape = family::read(&text.map_err(|error| Error::io("read", &path, error))?)?;
+        Self::of_safetensors(folder, shape, files(folder)?)
+    }
+
+    /// The model in a folder whose shape is known from elsewhere: the `model.safetensors` of a run.
+    ///
+    /// # Errors
+    /// If there are no weights of that shape.
+    pub fn of_shape(folder: &Path, config: Config) -> Result<Self> {
+        // How weights begin says nothing of a model that has some.
+        let begun = Config { init: InitScheme::Normal, ..Config::default() };
+        let Config { init, gain_init, gain_spread, hot_channels, hot_scale, .. } = begun;
+        let config = Config { init, gain_init, gain_spread, hot_channels, hot_scale, ..config };
+        let shape = Shape { config, full: None };
+        Self::of_safetensors(folder, shape, vec![folder.join("model.safetensors")])
+            .map_err(|error| named(folder, error))
+    }
+
+    fn of_safetensors(folder: &Path, shape: Shape, files: Vec<PathBuf>) -> Result<Self> {
         let mut readers = Vec::new();
         let (mut places, mut parts) = (BTreeMap::new(), BTreeSet::new());
         let mut tensors = Vec::new();
-        for path in files(folder)? {
+        for path in files {
             let reader = Reader::new(Cursor::new(Map::open(&path)?), &path)?;
             let records = reader.header().records().map_err(|error| named(&path, error))?;
             for entry in reader.header().entries() {

@@ -8,6 +8,7 @@ mod picture;
 mod rows;
 mod sensitivity;
 
+use crate::model;
 use crate::phase::Phase;
 use crate::report;
 use crate::settings::Work;
@@ -33,13 +34,13 @@ use std::path::{Path, PathBuf};
 /// Say what number formats cost a trained model: perplexity, divergence and agreement on a text
 ///
 /// MODEL is a folder of Hugging Face (config.json, safetensors, tokenizer.json) or a GGUF file: Llama,
-/// Mistral, SmolLM2, Qwen2, Qwen3, OLMo 2, GPT-2, Flash Linear Attention's GLA. Recipes are those of `exmy
-/// train`; the forward products of all linear layers, the head's too, round their inputs and weights by them.
-/// Differences are those to the first recipe.
+/// Mistral, SmolLM2, Qwen2, Qwen3, OLMo 2, GPT-2, Flash Linear Attention's GLA. Or it is a run of `exmy
+/// train`. Recipes are those of training; the forward products of all linear layers, the head's too, round
+/// their inputs and weights by them. Differences are those to the first recipe.
 #[derive(Args)]
 #[command(after_long_help = HELP)]
 pub(crate) struct Arguments {
-    /// Folder with config.json, or a GGUF file
+    /// Folder with config.json, a GGUF file, or a run
     #[arg(value_name = "MODEL")]
     model: PathBuf,
     /// Text
@@ -178,14 +179,6 @@ pub(crate) fn rules(weights_only: bool, kv: Option<&str>, sums: Option<&str>) ->
     rules
 }
 
-/// The tokenizer that is wanted, or the model's.
-pub(crate) fn tokenizer(model: &Published, wanted: Option<&Path>) -> Result<Tokenizer> {
-    match wanted {
-        Some(path) => Tokenizer::open(path),
-        None => Tokenizer::from_json(model.tokenizer()?),
-    }
-}
-
 /// Refuses tokens that a model of so many does not know.
 pub(crate) fn known(tokens: &[u32], vocab: usize) -> Result<()> {
     let Some(token) = tokens.iter().find(|&&token| token as usize >= vocab) else { return Ok(()) };
@@ -195,7 +188,7 @@ pub(crate) fn known(tokens: &[u32], vocab: usize) -> Result<()> {
 
 /// The text as tokens, at most as many as are wanted.
 fn tokens(arguments: &Arguments, model: &Published) -> Result<(Tokenizer, Vec<u32>)> {
-    let tokenizer = tokenizer(model, arguments.tokenizer.as_deref())?;
+    let tokenizer = model::tokenizer(model, arguments.tokenizer.as_deref())?;
     let tokens = arguments.tokens.unwrap_or(usize::MAX);
     let tokens = read_tokens(&arguments.data, &tokenizer, tokens)?;
     known(&tokens, model.config().vocab)?;
@@ -239,7 +232,7 @@ fn evaluate(arguments: &Arguments, mut recipes: Vec<Recipe>, out: Option<&Path>)
     let methods = arguments.calibration.methods()?;
     recipes.iter().filter_map(|recipe| place.slow(recipe)).for_each(|slow| say!("note: {slow}"));
     let reading = Phase::begin("reading the model and the text", quiet);
-    let mut model = Published::open(&arguments.model)?;
+    let mut model = model::open(&arguments.model)?;
     let windows = windows(arguments, &model)?;
     let (tokenizer, tokens) = tokens(arguments, &model)?;
     // A text that calibrates may be longer than the one that is scored.

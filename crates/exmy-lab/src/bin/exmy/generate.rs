@@ -1,6 +1,7 @@
 //! `exmy generate`: a published model continues a text.
 
-use crate::eval::{known, rules, spare, tokenizer};
+use crate::eval::{known, rules, spare};
+use crate::model;
 use crate::phase::Phase;
 use crate::sample::{Screen, possible};
 use crate::settings::Work;
@@ -13,7 +14,6 @@ use exmy_train::evaluate::shape;
 use exmy_train::generate::Generator;
 use exmy_train::nn::Cpu;
 use exmy_train::nn::decoder::cache_bytes;
-use exmy_train::published::Published;
 use exmy_train::recipe::Recipe;
 use exmy_train::recipe::device::Quantize;
 use exmy_train::train::memory;
@@ -29,7 +29,7 @@ use std::time::Instant;
 /// the model's own end, at a text of --stop, after --tokens, or where the model's context does.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// Folder with config.json, or a GGUF file
+    /// Folder with config.json, a GGUF file, or a run
     #[arg(value_name = "MODEL")]
     model: PathBuf,
     /// Text to continue, as it is: a chat model's marks (<|im_start|>, ...) are a part of it
@@ -155,8 +155,8 @@ fn generate(arguments: &Arguments, recipe: &Recipe) -> Result<u8> {
     let place = arguments.work.place()?;
     place.slow(recipe).into_iter().for_each(|slow| say!("note: {slow}"));
     let reading = Phase::begin("reading the model", quiet);
-    let mut model = Published::open(&arguments.model)?;
-    let tokenizer = tokenizer(&model, arguments.tokenizer.as_deref())?;
+    let mut model = model::open(&arguments.model)?;
+    let tokenizer = model::tokenizer(&model, arguments.tokenizer.as_deref())?;
     let prompt = tokenizer.encode(&arguments.prompt)?;
     known(&prompt, model.config().vocab)?;
     let (longest, why) = model.longest();

@@ -32,6 +32,8 @@ mod keys;
 mod ls;
 #[cfg(feature = "tokenizers")]
 mod methods;
+#[cfg(feature = "tokenizers")]
+mod model;
 mod operations;
 mod phase;
 mod provenance;

@@ -294,8 +294,9 @@ impl Arguments {
     /// Quantizes a model, if IN is one; what is said of that.
     fn of_model(&self) -> Result<Option<String>> {
         let input = &find_run(&self.input);
-        if !model::is_model(input) {
-            let Some(option) = self.model.given() else { return Ok(None) };
+        let option = self.model.given();
+        if !(model::is_model(input) || option.is_some() && model::has_model(input)) {
+            let Some(option) = option else { return Ok(None) };
             return Err(Error::new(format!(
                 "{option} looks at a model, and IN is a file of tensors"
             ))

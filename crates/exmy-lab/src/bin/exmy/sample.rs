@@ -11,7 +11,7 @@ use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use words::Words;
 
-mod words;
+pub(crate) mod words;
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -127,7 +127,7 @@ fn shown(bytes: &mut Vec<u8>) -> String {
 }
 
 /// The run meant by a run folder or an output folder.
-fn run_folder(path: &Path) -> Result<Folder> {
+pub(crate) fn run_folder(path: &Path) -> Result<Folder> {
     let path = &find_run(path);
     if path.join("config.toml").is_file() {
         return Ok(Folder::new(path));

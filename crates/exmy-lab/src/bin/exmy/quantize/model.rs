@@ -1,8 +1,9 @@
 //! `exmy quantize` of a model: a folder of Hugging Face or a GGUF file in, a folder out, whose weights were
 //! rounded by methods that look at the model.
 
-use crate::eval::{known, read_tokens, tokenizer};
+use crate::eval::{known, read_tokens};
 use crate::methods::Methods;
+use crate::model::{is_run, open, tokenizer};
 use crate::phase::Phase;
 use clap::Args;
 use exmy::error::{Error, Result};
@@ -74,9 +75,14 @@ impl Options {
     }
 }
 
-/// Whether there is a model, not a file of tensors.
+/// Whether there is a model that others published, not a file of tensors.
 pub(super) fn is_model(input: &Path) -> bool {
     input.join("config.json").is_file() || input.extension().is_some_and(|end| end == "gguf")
+}
+
+/// Whether there is a model for options that look at one: a run of one's own is one, too.
+pub(super) fn has_model(input: &Path) -> bool {
+    is_model(input) || is_run(input)
 }
 
 /// Writes the folder; what is said of it.
@@ -110,7 +116,7 @@ pub(super) fn quantize(
     };
     methods.check()?;
     let reading = Phase::begin("reading the model", quiet);
-    let mut model = Published::open(input)?;
+    let mut model = open(input)?;
     let (longest, why) = model.longest();
     let window = options.window.unwrap_or(longest.min(1024));
     if !(2..=longest).contains(&window) {
@@ -173,7 +179,11 @@ fn settings(
     let text = format!("{value:#}\n");
     let mut files = vec![("config.json", text)];
     // A model without a tokenizer is one.
-    if let Ok(tokenizer) = model.tokenizer() {
+    let known = match is_run(model.path()) {
+        true => tokenizer(model, None).map(|found| found.json().to_vec()),
+        false => model.tokenizer(),
+    };
+    if let Ok(tokenizer) = known {
         files.push(("tokenizer.json", String::from_utf8_lossy(&tokenizer).into_owned()));
     }
     let ends = model.ends()?;

@@ -8,8 +8,6 @@ use exmy_lab::tokenizer::Tokenizer;
 use exmy_train::train::run::Folder;
 #[cfg(feature = "tokenizers")]
 use exmy_train::train::{data::Source, data::manifest::Manifest, digest::Sha256};
-#[cfg(feature = "tokenizers")]
-use std::path::Path;
 
 /// Text as tokens and back.
 pub(super) enum Words {
@@ -27,10 +25,12 @@ impl Words {
         let vocab = config.model.decoder().map(|model| model.vocab);
         #[cfg(feature = "tokenizers")]
         {
-            let wanted = arguments.tokenizer.as_deref();
-            if let Some(vocab) = vocab
-                && let Some(tokenizer) = tokenizer(wanted, &config.data.source)?
-            {
+            let wanted = arguments.tokenizer.as_deref().map(Tokenizer::open).transpose()?;
+            let tokenizer = match wanted {
+                Some(tokenizer) => Some(tokenizer),
+                None => beside(&config.data.source)?,
+            };
+            if let (Some(vocab), Some(tokenizer)) = (vocab, tokenizer) {
                 if tokenizer.vocabulary() > vocab {
                     let found = tokenizer.vocabulary();
                     return Err(Error::new(format!(
@@ -88,12 +88,9 @@ impl Words {
     }
 }
 
-/// The tokenizer that is wanted, else the one beside the data that the data were made by.
+/// The tokenizer beside the data that the data were made by, if there is one.
 #[cfg(feature = "tokenizers")]
-fn tokenizer(wanted: Option<&Path>, source: &Source) -> Result<Option<Tokenizer>> {
-    if let Some(path) = wanted {
-        return Tokenizer::open(path).map(Some);
-    }
+pub(crate) fn beside(source: &Source) -> Result<Option<Tokenizer>> {
     let Source::Path(path) = source else { return Ok(None) };
     let folder = if path.is_dir() { Some(&**path) } else { path.parent() };
     let Some(folder) = folder else { return Ok(None) };
