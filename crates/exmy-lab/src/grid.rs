@@ -12,6 +12,7 @@ use exmy_train::recipe::{Recipe, TensorFormat};
 use exmy_train::train::config::Config;
 use exmy_train::train::data::Source;
 use std::fmt::Display;
+use std::ops::Range;
 use std::str::FromStr;
 
 /// A value for each scale, the smallest first.
@@ -68,6 +69,8 @@ pub enum Set {
     When(&'static str, &'static str, &'static [Set]),
     /// The run branches off from that of all changes before this; those after it are the branch's.
     After(After),
+    /// At most so many seeds.
+    Seeds(u64),
     /// There is no such grid point.
     Out,
 }
@@ -244,9 +247,17 @@ impl Grid {
     /// # Panics
     /// If a model or a recipe does not exist: a mistake in a table.
     pub fn runs_of(&self, setting: &Setting, point: &GridPoint) -> Vec<RunConfig> {
+        self.seeds_of(setting, point).map(|seed| self.run(setting, point, seed)).collect()
+    }
+
+    /// The seeds of a grid point.
+    fn seeds_of(&self, setting: &Setting, point: &GridPoint) -> Range<u64> {
         let first = setting.scale.pick(self.first);
-        let seeds = first..first + setting.scale.pick(self.seeds);
-        seeds.map(|seed| self.run(setting, point, seed)).collect()
+        let most = self.sets_of(setting.scale, point).into_iter().filter_map(|set| match set {
+            Set::Seeds(most) => Some(most),
+            _ => None,
+        });
+        first..first + most.fold(setting.scale.pick(self.seeds), u64::min)
     }
 
     /// What is changed in a grid point, one by one.
@@ -309,9 +320,8 @@ impl Grid {
         point: &GridPoint,
         diverged: Diverged<'_>,
     ) -> Result<Vec<RunConfig>> {
-        let first = setting.scale.pick(self.first);
         let mut all = Vec::new();
-        for seed in first..first + setting.scale.pick(self.seeds) {
+        for seed in self.seeds_of(setting, point) {
             let (parent, Some((after, changes))) = self.begun(setting, point, seed) else {
                 continue;
             };

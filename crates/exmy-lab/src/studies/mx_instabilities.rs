@@ -5,7 +5,7 @@
 //! `Nb-2` come from its published notebook, `Ext` answers what reviewers asked.
 
 pub mod bias;
-mod causes;
+pub mod causes;
 pub mod grids;
 pub mod interventions;
 pub mod last_bin;
@@ -16,7 +16,7 @@ mod own_size;
 pub mod pairs;
 pub mod search;
 mod strategies;
-mod survival;
+pub mod survival;
 
 use crate::claim::{Claim, Test};
 use crate::figure::{EffectSize, Figure, Judged, by};

@@ -324,8 +324,8 @@ fn a_text_is_continued() {
     }
 }
 
-/// A run of one's own is a model, too: it continues a text as `exmy sample` does, and what `exmy quantize` makes
-/// of it as Hugging Face has models gives the numbers of the run itself.
+/// A run of one's own is a model, too: it continues a text as `exmy sample` does, and what `exmy quantize`
+/// makes of it as Hugging Face has models gives the numbers of the run itself.
 #[test]
 fn a_run_is_a_model() {
     let folder = tempfile::tempdir().unwrap();

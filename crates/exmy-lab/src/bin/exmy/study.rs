@@ -309,7 +309,9 @@ pub(crate) fn run(arguments: &Arguments, stop: &Stop) -> Result<u8> {
         drop(reading);
         // Once for each stage; of what is drawn from curves there is none.
         while store.has_folder() {
-            let of_folder = store.of_folder(&planned)?;
+            let mut of_folder = store.of_folder(&planned)?;
+            // Seed by seed: where training is stopped, all recipes have the first ones.
+            of_folder.sort_by_key(|run| run.config.seed);
             let runs: Vec<Run> = of_folder.iter().map(RunConfig::run).collect();
             let own = share(&runs, shard);
             let mut left = Vec::new();

@@ -9,13 +9,15 @@ use crate::statistics::{LogRank, kaplan_meier, log_rank, wilson};
 use exmy::error::Result;
 
 /// Of each run, the step at which it diverged, or its last one.
-type Ends = Vec<(u64, bool)>;
+pub type Ends = Vec<(u64, bool)>;
 
 /// The runs of a grid, recipe by recipe, in the order of the grid.
-pub(super) struct Survival {
+#[derive(Debug)]
+pub struct Survival {
     /// The recipe that the others are compared with.
-    base: &'static str,
-    recipes: Vec<(String, Ends)>,
+    pub base: &'static str,
+    /// The names of recipes, and the ends of their runs, seed by seed.
+    pub recipes: Vec<(String, Ends)>,
 }
 
 impl Survival {
@@ -39,6 +41,13 @@ impl Survival {
     pub(super) fn counts(&self, name: &str) -> (usize, usize) {
         let ends = self.ends(name);
         (ends.iter().filter(|end| end.1).count(), ends.len())
+    }
+
+    /// The same of the first runs alone.
+    pub(super) fn first(&self, runs: usize) -> Self {
+        let first = |ends: &Ends| ends.iter().take(runs).copied().collect();
+        let recipes = self.recipes.iter().map(|(name, ends)| (name.clone(), first(ends)));
+        Self { base: self.base, recipes: recipes.collect() }
     }
 
     /// Whether a recipe diverges at other times than the base.

@@ -1,4 +1,5 @@
 mod bias;
+mod causes;
 mod interventions;
 mod last_bin;
 mod laws;
