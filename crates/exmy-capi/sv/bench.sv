@@ -1,14 +1,15 @@
-// A bench that holds three designs to exmy: a multiply-add of E4M3, a dot product of MXFP8, a stochastic converter.
+// A bench that holds four designs to exmy: a multiply-add of E4M3, a dot product of MXFP8, a stochastic converter, and
+// a dot product of E2M1 whose sums round stochastically.
 //
-// +bug=1, 2 or 3 switches on a bug of that design, +cases=N is the number of random cases of each (100000). It prints the
-// first mismatches with the reference's view of them, then what was exercised, and ends with PASSED or FAILED.
+// +bug=1, 2, 3 or 4 switches on a bug of that design, +cases=N is the number of random cases of each (100000). It prints
+// the first mismatches with the reference's view of them, then what was exercised, and ends with PASSED or FAILED.
 
 module bench;
   import exmy_pkg::*;
 
   int bug = 0;
   int cases = 100000;
-  int mismatches[1:3];
+  int mismatches[1:4];
   logic [31:0] state = 32'h2545F491;
 
   // Random words that are the same in every simulator (xorshift32 of Marsaglia).
@@ -31,11 +32,11 @@ module bench;
     endcase
   endfunction
 
-  // Classes of operands and results, counted: of E4M3 codes, then of binary32.
+  // Classes of operands and results, counted: of E4M3 codes, of binary32, of E5M2.
   typedef enum int {ZERO, SUBNORMAL, NORMAL, INFINITE, NAN} class_of;
-  int operands[1:3][5];
-  int results[1:3][5];
-  int ties, saturated, inexact, exact, cancelled, random_up, random_down;
+  int operands[1:4][5];
+  int results[1:4][5];
+  int ties, saturated, inexact, exact, cancelled, random_up, random_down, by_word[2];
 
   function automatic class_of of_e4m3(input logic [7:0] x);
     if (&x[6:0]) return NAN;
@@ -47,6 +48,12 @@ module bench;
     if (&x[30:23]) return x[22:0] == 0 ? INFINITE : NAN;
     if (x[30:0] == 0) return ZERO;
     return x[30:23] == 0 ? SUBNORMAL : NORMAL;
+  endfunction
+
+  function automatic class_of of_e5m2(input logic [7:0] x);
+    if (&x[6:2]) return x[1:0] == 0 ? INFINITE : NAN;
+    if (x[6:0] == 0) return ZERO;
+    return x[6:2] == 0 ? SUBNORMAL : NORMAL;
   endfunction
 
   task automatic report(input int which, input string text);
@@ -185,6 +192,58 @@ module bench;
     exmy_function_free(down);
   endtask
 
+  // Dot product of two steps that round by random bits.
+  logic [7:0][3:0] step_a, step_b;
+  logic [7:0] step_c, step_d;
+  logic [1:0][3:0] step_random;
+  fp4_dot_stochastic steps (.bug(bug == 4), .a(step_a), .b(step_b), .c(step_c), .random(step_random), .d(step_d));
+
+  task automatic check_steps();
+    chandle unit = make_unit("custom,l=4,align=exact,out=e5m2@sr4:e2m1+e5m2");
+    longint unsigned a[8], b[8], none[1], words[2], other[2], count, result;
+    logic [7:0] wanted;
+    logic [31:0] word;
+    if (exmy_unit_words(unit, 8, count) != 0 || count != 2) $fatal(1, "two steps take %0d random words", count);
+    for (int i = 0; i < cases / 10; i++) begin
+      word = random();
+      step_a = random();
+      step_b = random();
+      step_c = word[7:0];
+      // Most addends near the products; some subnormal, infinite or NaN.
+      if (word[10:8] != 0) step_c[6:2] = 5'(12 + int'(word[15:12]));
+      if (word[31:27] == 0) step_c[6:2] = {5{word[11]}};
+      step_random = word[23:16];
+      // Little but the addend: zero and subnormal results.
+      if (word[26:24] == 0) step_a &= 32'h00080000;
+      #1;
+      for (int k = 0; k < 8; k++) begin
+        a[k] = 64'(step_a[k]);
+        b[k] = 64'(step_b[k]);
+      end
+      for (int s = 0; s < 2; s++) words[s] = {32'd0, step_random[s], 28'd0};
+      if (exmy_dpi_unit_dot_random(unit, a, b, none, none, 64'(step_c), words, result) != 0)
+        $fatal(1, "exmy: %s", exmy_message());
+      wanted = 8'(result);
+      operands[4][of_e5m2(step_c)]++;
+      results[4][of_e5m2(wanted)]++;
+      // Where the other word decides: with all bits of it turned the result is another one.
+      for (int s = 0; s < 2; s++) begin
+        other = words;
+        other[s] ^= 64'hF0000000;
+        if (exmy_dpi_unit_dot_random(unit, a, b, none, none, 64'(step_c), other, result) != 0)
+          $fatal(1, "exmy: %s", exmy_message());
+        if (8'(result) != wanted) by_word[s]++;
+      end
+      if (of_e5m2(wanted) == NAN && of_e5m2(step_d) == NAN) continue;
+      if (step_d != wanted) begin
+        report(4, $sformatf("stochastic dot product by %h gives %h, exmy %h", step_random, step_d, wanted));
+        if (mismatches[4] == 1)
+          $display("%s", exmy_dpi_unit_explain_random(unit, a, b, none, none, 64'(step_c), words));
+      end
+    end
+    exmy_unit_free(unit);
+  endtask
+
   task automatic row(input string what, input int counts[5]);
     $display("%-22s %10d %10d %10d %10d %10d", what, counts[0], counts[1], counts[2], counts[3], counts[4]);
   endtask
@@ -197,6 +256,7 @@ module bench;
     check_fma();
     check_dot();
     check_convert();
+    check_steps();
     $display("%-22s %10s %10s %10s %10s %10s", "exercised", "zero", "subnormal", "normal", "infinite", "NaN");
     row("mulAdd operands", operands[1]);
     row("mulAdd results", results[1]);
@@ -204,12 +264,15 @@ module bench;
     row("dot results", results[2]);
     row("converter operands", operands[3]);
     row("converter results", results[3]);
+    row("stochastic addends", operands[4]);
+    row("stochastic results", results[4]);
     $display("mulAdd: %0d ties, %0d saturated, %0d inexact, %0d exact", ties, saturated, inexact, exact);
     $display("dot: %0d sums cancelled to the addend", cancelled);
     $display("converter: %0d rounded up by the random bits, %0d down", random_up, random_down);
-    for (int which = 1; which <= 3; which++)
+    $display("stochastic dot: %0d decided by the first word, %0d by the second", by_word[0], by_word[1]);
+    for (int which = 1; which <= 4; which++)
       $display("design %0d: %0d mismatches", which, mismatches[which]);
-    if (mismatches[1] + mismatches[2] + mismatches[3] == 0) $display("PASSED");
+    if (mismatches[1] + mismatches[2] + mismatches[3] + mismatches[4] == 0) $display("PASSED");
     else $display("FAILED");
     $finish;
   end

@@ -1,4 +1,4 @@
-// Three small designs for bench.sv, each with a bug that a wire switches on: what verification is to find.
+// Four small designs for bench.sv, each with a bug that a wire switches on: what verification is to find.
 
 // E4M3 (OCP: bias 7, no infinity, NaN is 7F) multiply-add, a * b + c rounded once to nearest even, saturating.
 // The bug: of what is cut, bits beyond the third below the last place are forgotten.
@@ -146,5 +146,47 @@ module f32_to_e4m3_stochastic (
     else if (e > 8 || (e > -7 && 32'(e + 6) * 32'd8 + kept > 32'd126)) y = {x[31], 7'h7E};
     else if (e < -6) y = {x[31], 7'(kept)};
     else y = {x[31], 7'(32'(e + 6) * 32'd8 + kept)};
+  end
+endmodule
+
+// A dot product of 8 elements of E2M1 on top of an E5M2 number, in two steps of 4. The sum of a step is exact and is
+// rounded to E5M2 by four random bits, which are added below the last place before the rest is cut; step s takes
+// random[s]. exmy calls it custom,l=4,align=exact,out=e5m2@sr4:e2m1+e5m2. The bug: both steps take random[0].
+module fp4_dot_stochastic (
+    input  logic            bug,
+    input  logic [7:0][3:0] a, b,
+    input  logic [7:0]      c,
+    input  logic [1:0][3:0] random,
+    output logic [7:0]      d
+);
+  // Twice an element: 0 to 12.
+  function automatic logic [3:0] twice(input logic [3:0] x);
+    return x[2:1] == 0 ? 4'(x[0]) : 4'({1'b1, x[0]}) << (x[2:1] - 2'd1);
+  endfunction
+
+  logic signed [63:0] sum, term;
+  logic [63:0] magnitude, code;
+  int top, cut;
+
+  always_comb begin
+    d = c;
+    for (int s = 0; s < 2; s++) begin
+      // In units of 2^-16, the last place of the subnormal numbers; products are multiples of 2^-2.
+      sum = d[6:2] == 0 ? 64'(d[1:0]) : 64'({1'b1, d[1:0]}) << (d[6:2] - 5'd1);
+      if (d[7]) sum = -sum;
+      for (int i = 4 * s; i < 4 * s + 4; i++) begin
+        term = (64'(twice(a[i])) * 64'(twice(b[i]))) << 14;
+        sum += a[i][3] ^ b[i][3] ? -term : term;
+      end
+      magnitude = sum < 0 ? -sum : sum;
+      top = 0;
+      for (int i = 0; i < 64; i++) if (magnitude[i]) top = i;
+      cut = top < 2 ? 0 : top - 2;
+      // Three bits are kept; fields add up by themselves. At most 57344 + 144 is cut to 57344, the largest number.
+      code = (((magnitude << 4) >> cut) + 64'(random[bug ? 0 : s])) >> 4;
+      code += 64'(cut) << 2;
+      if (d[6:2] == 5'h1F) d = d[1:0] == 0 ? d : 8'h7F;
+      else d = {sum < 0, 7'(code)};
+    end
   end
 endmodule

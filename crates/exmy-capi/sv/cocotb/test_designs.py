@@ -29,8 +29,9 @@ class Exmy:
         self.lib.exmy_message.restype = ctypes.c_char_p
         self.lib.exmy_evaluate.argtypes = [ctypes.c_void_p] + [ctypes.c_uint64] * 3 + [ctypes.c_uint32] + [
             ctypes.c_void_p] * 2
-        self.lib.exmy_unit_dot.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_void_p] * 4 + [
-            ctypes.c_uint64, ctypes.c_void_p]
+        self.lib.exmy_unit_words.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p]
+        self.lib.exmy_unit_dot_random.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_void_p] * 4 + [
+            ctypes.c_uint64, ctypes.c_void_p, ctypes.c_void_p]
 
     def check(self, status):
         if status != 0:
@@ -50,15 +51,19 @@ class Exmy:
         return evaluate
 
     def dot(self, name):
-        """A call of bytes of elements, of one scale each, and an addend."""
+        """A call of bytes of elements, of one scale each, an addend, and the words of a unit that rounds by some."""
         handle = ctypes.c_void_p()
         self.check(self.lib.exmy_unit_new(name.encode(), ctypes.byref(handle)))
-        result = ctypes.c_uint64()
+        result, count = ctypes.c_uint64(), ctypes.c_size_t()
 
-        def dot(a, b, a_scale, b_scale, c):
+        def dot(a, b, a_scale, b_scale, c, words=()):
             scales = [bytes([scale]) for scale in (a_scale, b_scale)]
-            out = ctypes.byref(result)
-            self.check(self.lib.exmy_unit_dot(handle, len(a), bytes(a), bytes(b), *scales, c, out))
+            self.check(self.lib.exmy_unit_words(handle, len(a), ctypes.byref(count)))
+            if len(words) != count.value:
+                raise ValueError(f"{name} takes {count.value} random words for {len(a)} elements, not {len(words)}")
+            words = (ctypes.c_uint32 * len(words))(*words)
+            sides = bytes(a), bytes(b), *scales
+            self.check(self.lib.exmy_unit_dot_random(handle, len(a), *sides, c, words, ctypes.byref(result)))
             return result.value
 
         return dot
@@ -118,6 +123,19 @@ async def stochastic_converter(dut):
         assert found == result, f"{x:08x} with {word:02x} is {result:02x}, the design has {found:02x}"
 
 
+@cocotb.test()
+async def stochastic_dot_product(dut):
+    wanted, draw = Exmy().dot("custom,l=4,align=exact,out=e5m2@sr4:e2m1+e5m2"), random.Random(4)
+    for _ in range(CASES // 10):
+        a, b = ([draw.randrange(16) for _ in range(8)] for _ in range(2))
+        c, steps = draw.randrange(2) << 7 | draw.randrange(0x7C), [draw.randrange(16) for _ in range(2)]
+        dut.a.value, dut.b.value = (sum(x << 4 * i for i, x in enumerate(side)) for side in (a, b))
+        dut.c.value, dut.random.value = c, steps[1] << 4 | steps[0]
+        await settle(dut)
+        result, found = wanted(a, b, 0, 0, c, [step << 28 for step in steps]), int(dut.d.value)
+        assert found == result, f"{a} {b} + {c:02x} by {steps} is {result:02x}, the design has {found:02x}"
+
+
 def main():
     from cocotb.runner import get_results, get_runner
 
@@ -126,6 +144,7 @@ def main():
         "e4m3_mul_add": "multiply_add",
         "mxfp8_dot": "dot_product",
         "f32_to_e4m3_stochastic": "stochastic_converter",
+        "fp4_dot_stochastic": "stochastic_dot_product",
     }
     for design, test in tests.items():
         runner = get_runner(os.environ.get("SIM", "verilator"))
