@@ -195,7 +195,7 @@ fn ranks_that_do_not_go_together_are_told() {
         // The same build on GPUs, where one has NCCL and the other has not.
         (("exmy 0.1 by NCCL", 2, 1), "rank 1 runs exmy 0.1 by NCCL, rank 0 exmy 0.1"),
         (("exmy 0.1", 3, 1), "rank 1 counts 3 ranks, rank 0 2"),
-        (("exmy 0.1", 2, 2), "two processes are rank 2 of 2"),
+        (("exmy 0.1", 2, 2), "there is a rank 2; 2 ranks are numbered from 0 to 1"),
     ] {
         let mut seats = seats("127.0.0.1", 2);
         let (mut second, first) = (seats.remove(1), seats.remove(0));
@@ -206,6 +206,23 @@ fn ranks_that_do_not_go_together_are_told() {
         assert!(here.contains(why), "{here}");
         assert!(here.contains("start one program on all, each rank once"), "{here}");
         assert_eq!(other.join().unwrap().unwrap_err().to_string(), why);
+    }
+}
+
+#[test]
+fn a_rank_that_is_there_twice_is_told_to_all() {
+    let mut seats = seats("127.0.0.1", 3);
+    seats[2].rank = 1;
+    let first = seats.remove(0);
+    let others: Vec<_> = seats
+        .into_iter()
+        .map(|seat| thread::spawn(move || Party::gather(seat, "same", || ()).map(drop)))
+        .collect();
+    let here = Party::gather(first, "same", || ()).unwrap_err().to_string();
+    assert!(here.contains("two processes are rank 1 of 3"), "{here}");
+    for other in others {
+        let error = other.join().unwrap().unwrap_err().to_string();
+        assert_eq!(error, "two processes are rank 1 of 3");
     }
 }
 

@@ -184,7 +184,9 @@ fn refusal(hello: &Hello, program: &str, (size, is_there): (usize, bool)) -> Opt
         Some(format!("rank {rank} runs {other}, rank 0 {program}"))
     } else if *theirs != size {
         Some(format!("rank {rank} counts {theirs} ranks, rank 0 {size}"))
-    } else if *rank == 0 || *rank >= size || is_there {
+    } else if *rank >= size {
+        Some(format!("there is a rank {rank}; {size} ranks are numbered from 0 to {}", size - 1))
+    } else if *rank == 0 || is_there {
         Some(format!("two processes are rank {rank} of {size}"))
     } else {
         None
