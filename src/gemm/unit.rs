@@ -161,6 +161,12 @@ impl Unit {
                 );
             }
         }
+        if p.subnormals != Subnormals::Kept && (p.order.is_aligned() || register) {
+            return Some(
+                "orders that align keep subnormal numbers; flush= works with the orders tree, fma and \
+                 even-odd",
+            );
+        }
         if register {
             return self.register_conflict();
         }

@@ -107,6 +107,10 @@ fn wrong_texts_are_answered() {
         ("hopper,promote=0:f16", &["1 to 1048576"]),
         ("custom:f32", &["12 significant bits"]),
         ("custom:nvfp4", &["need order=groups"]),
+        // A key that would change nothing is refused.
+        ("custom,flush=cdna2:bf16", &["keep subnormal numbers", "tree, fma and even-odd"]),
+        ("hopper,flush=amx:e4m3", &["keep subnormal numbers"]),
+        ("custom,out=int32b-30@rtz,flush=amx:int8b-6", &["keep subnormal numbers"]),
         ("blackwell:e2m1/row:e8m0", &["do not run along the sum"]),
         ("blackwell:e2m1/16:ue4m4", &["ue4m"]),
         ("", &["matrix unit"]),
