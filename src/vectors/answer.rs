@@ -165,7 +165,14 @@ where
         match parsed {
             Ok(Some((operands, random))) => {
                 self.summary.converted += 1;
-                let Outcome { word, flags } = self.result(operands, random)?;
+                let Outcome { word, flags } = match self.result(operands, random) {
+                    Ok(outcome) => outcome,
+                    Err(error) => {
+                        // What was answered before stays answered.
+                        self.idle()?;
+                        return Err(io::Error::other(format!("line {number}: {error}")));
+                    }
+                };
                 write_hexadecimal(&mut self.out, word, self.digits, false);
                 if self.form.flags {
                     self.out.push(b' ');

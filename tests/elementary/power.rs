@@ -181,6 +181,53 @@ fn pairs_of_16_bits() {
     assert!(finite > 0);
 }
 
+/// A power of two is a number, however large or small it is; no number of digits decides one.
+#[test]
+fn powers_of_two_are_exact_at_any_size() {
+    let (few, many) = (Flags::UNDERFLOW | Flags::INEXACT, Flags::OVERFLOW | Flags::INEXACT);
+    for (format, mode, x, y, code, flags) in [
+        // 4^(2^21) and 2^(2^22): the exponent is 2^22.
+        (Format::BF16, Rounding::TiesToEven, 0x4080, 0x4A00, 0x7F80, many),
+        (Format::F32, Rounding::TiesToEven, 0x4000_0000, 0x4A80_0000, 0x7F80_0000, many),
+        (
+            Format::F32,
+            Rounding::TowardZero,
+            0x4000_0000,
+            0x4A80_0000,
+            0x7F7F_FFFF,
+            many | Flags::SATURATED,
+        ),
+        // 2^(-2^31), (1/2)^(2^31), and (-2)^(-2^31), which is positive.
+        (Format::F32, Rounding::TiesToEven, 0x4000_0000, 0xCF00_0000, 0, few),
+        (Format::F32, Rounding::TowardPositive, 0x4000_0000, 0xCF00_0000, 1, few),
+        (Format::F32, Rounding::TiesToEven, 0x3F00_0000, 0x4F00_0000, 0, few),
+        (Format::F32, Rounding::TowardPositive, 0xC000_0000, 0xCF00_0000, 1, few),
+        // (-2)^(2^24 - 1), odd, and (-1)^(2^31 + 256), even.
+        (Format::F32, Rounding::TiesToEven, 0xC000_0000, 0x4B7F_FFFF, 0xFF80_0000, many),
+        (Format::F32, Rounding::TiesToEven, 0xBF80_0000, 0x4F00_0001, 0x3F80_0000, NONE),
+        // 2^(2^1023) and 2^(-2^1023); 2^-1074 to the power 2^-1, exactly 2^-537.
+        (Format::F64, Rounding::TiesToEven, 1 << 62, 0x7FE0 << 48, 0x7FF0 << 48, many),
+        (Format::F64, Rounding::TiesToEven, 1 << 62, 0xFFE0 << 48, 0, few),
+        (Format::F64, Rounding::TiesToEven, 1, 0x3FE0 << 48, (1023 - 537) << 52, NONE),
+    ] {
+        let ctx = Context::new(format, Rules::DEFAULT.with_rounding(mode));
+        let found = ctx.pow(Operand::new(format, x), Operand::new(format, y)).unwrap();
+        assert_eq!((found.code, found.flags), (code, flags), "{format}: {x:x} to {y:x} by {mode}");
+    }
+    // All pairs of formats with a wide range have a result.
+    for format in [Format::E8M0, "binary8p1se".parse().unwrap(), "e6m1".parse().unwrap()] {
+        let ctx = Context::new(format, Rules::DEFAULT.with_rounding(Rounding::TowardPositive));
+        for (x, y) in
+            (0..1 << format.bits()).flat_map(|x| (0..1 << format.bits()).map(move |y| (x, y)))
+        {
+            assert!(
+                ctx.pow(Operand::new(format, x), Operand::new(format, y)).is_ok(),
+                "{format}: {x} {y}"
+            );
+        }
+    }
+}
+
 /// Numbers of many digits to great powers, whose exact results have far more digits than any enclosure.
 #[test]
 fn binary64_agrees_with_a_binary64_library() {

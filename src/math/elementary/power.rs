@@ -123,6 +123,9 @@ fn special(x: Value, y: Value, standard: Standard) -> Case {
     }
 }
 
+/// A power of two beyond every format, and far from the ends of an `i32`.
+const FAR: i128 = 1 << 24;
+
 /// `|x|^y` where that has at most 128 digits.
 fn exact(x: Number, y: Number) -> Option<Exact> {
     let zeros = |number: Number| number.significand.trailing_zeros();
@@ -143,16 +146,26 @@ fn exact(x: Number, y: Number) -> Option<Exact> {
             break; // one, however many roots are left
         }
     }
-    // Larger ones give no number of 128 digits, but where the base is a power of two.
+    if odd == 1 {
+        // Powers of two are exact however large they are: no enclosure decides one.
+        let exponent = i128::from(exponent) * i128::from(if y.negative { -1 } else { 1 });
+        let exponent = exponent.saturating_mul(n.into());
+        let exponent = match 1_i128.checked_shl(power.clamp(0, 100) as u32) {
+            Some(unit) => exponent.saturating_mul(unit),
+            None => exponent,
+        };
+        // Beyond every format are all of these.
+        let exponent = exponent.clamp(-FAR, FAR) as i32;
+        return Some(Exact { negative: false, significand: 1, exponent, sticky: false });
+    }
+    // Larger ones give no number of 128 digits.
     let n = i64::try_from(n).ok()?;
     let n = 1_i64.checked_shl(power.max(0) as u32).and_then(|unit| n.checked_mul(unit))?;
-    let exponent = i64::from(exponent).checked_mul(if y.negative { -n } else { n })?;
-    let exponent = i32::try_from(exponent).ok().filter(|exponent| exponent.abs() < 1 << 22)?;
-    let significand = match odd {
-        1 => 1,
-        _ if y.negative => return None,
-        _ => u128::from(odd).checked_pow(u32::try_from(n).ok()?)?,
-    };
+    if y.negative {
+        return None;
+    }
+    let exponent = i32::try_from(i64::from(exponent).checked_mul(n)?).ok()?;
+    let significand = u128::from(odd).checked_pow(u32::try_from(n).ok()?)?;
     Some(Exact { negative: false, significand, exponent, sticky: false })
 }
 
