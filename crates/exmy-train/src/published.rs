@@ -68,7 +68,8 @@ impl Published {
     /// # Errors
     /// If there is no model, it is damaged, or it is not supported.
     pub fn open(path: &Path) -> Result<Self> {
-        let works = "a model is a folder with config.json and safetensors, or a GGUF file";
+        let works = "a model is a folder with config.json and safetensors, a GGUF file, or a run of \
+                     exmy train";
         let path = if path.ends_with("config.json") { path.parent().unwrap_or(path) } else { path };
         if path.is_file() {
             return Self::of_gguf(path).map_err(|error| named(path, error));

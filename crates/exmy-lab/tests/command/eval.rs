@@ -369,6 +369,15 @@ fn a_run_is_a_model() {
     assert!(error(&["own", "--data", "text"]).contains("damaged"));
     fs::remove_file(&weights).unwrap();
     assert!(error(&["own", "--data", "text"]).contains("no final weights"));
+    // What has no config.json is named.
+    let gpt =
+        ["train", "--preset", "gpt-nano", "--data", &data, "--steps", "1", "--out", "gpt", "-q"];
+    succeed(exmy(&gpt).current_dir(folder));
+    let quantize = ["quantize", "gpt", "gpt-small", "--to", "mxfp4", "--mse"];
+    let output = exmy(&quantize).current_dir(folder).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("layer norms, positions that are not rotary, an MLP"), "{said}");
+    assert!(!folder.join("gpt-small").exists());
     let proxy = ["train", "--preset", "proxy-nano", "--steps", "1", "--out", "proxy", "-q"];
     succeed(exmy(&proxy).current_dir(folder));
     assert!(error(&["proxy", "--data", "text"]).contains("no language model"));

@@ -1,7 +1,7 @@
 //! The `config.json` of a model whose file has none: [`family`] the other way round.
 
 use super::family;
-use crate::nn::decoder::{Config, NormPlace, Position, QkNorm, Scaling};
+use crate::nn::decoder::{Config, Mixer, Mlp, Norm, NormPlace, Position, QkNorm, Scaling};
 use exmy::error::{Error, Result};
 use serde_json::{Value, json};
 
@@ -52,6 +52,19 @@ pub fn keys(config: &Config) -> Result<Value> {
 }
 
 fn other(config: &Config) -> Error {
-    Error::new(format!("no config.json of the family of Llama says this shape: {config:?}"))
+    let has = [
+        (
+            "layers of gated linear attention",
+            (0..config.layers).any(|i| config.mixer.of(i) == Mixer::Gla),
+        ),
+        ("layer norms", config.norm != Norm::RmsNorm),
+        ("norms without gains", !config.norm_affine),
+        ("positions that are not rotary", !matches!(config.position, Position::Rope { .. })),
+        ("an MLP that is not SwiGLU", config.mlp != Mlp::Swiglu),
+        ("a sink", config.sink),
+    ];
+    let has: Vec<&str> = has.iter().filter(|(_, has)| *has).map(|(what, _)| *what).collect();
+    let what = if has.is_empty() { "this combination of choices".into() } else { has.join(", ") };
+    Error::new(format!("no config.json of the family of Llama has {what}"))
         .hint("models are written whose config.json is there, and Llama, Qwen2, Qwen3 and OLMo 2")
 }
