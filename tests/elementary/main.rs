@@ -11,6 +11,7 @@ mod pairs;
 #[path = "../arithmetic/oracle.rs"]
 mod places;
 mod power;
+mod powers_of_two;
 mod screen;
 mod sixteen;
 mod small;

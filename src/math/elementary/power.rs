@@ -3,12 +3,14 @@
 //!
 //! With `x = s 2^e` and `y = n 2^-k`, `s` and `n` odd, a result of finitely many digits is one of these: a
 //! power of two where `s = 1` and `e y` is an integer; `(r 2^(e / 2^k))^n` where `n` is positive, `2^k`
-//! divides `e`, and `s` is the `2^k`-th power of an integer `r`. Of the latter those of more than 128 bits
+//! divides `e`, and `s` is the `2^k`-th power of an integer `r`. The former are found by their exponents,
+//! however far beyond every format, for no enclosure decides them. Of the latter those of more than 128 bits
 //! are left to the enclosures, which see that they are no number of a format and no middle between two.
 
 use core::cmp::Ordering;
 
 use super::ball::Ball;
+use super::exponential::HUGE;
 use super::function::{Function, Unsupported};
 use super::near::{beside, extreme};
 use super::number::Number;
@@ -123,10 +125,7 @@ fn special(x: Value, y: Value, standard: Standard) -> Case {
     }
 }
 
-/// A power of two beyond every format, and far from the ends of an `i32`.
-const FAR: i128 = 1 << 24;
-
-/// `|x|^y` where that has at most 128 digits.
+/// `|x|^y` where that has at most 128 digits. A power of two beyond every format stands for all of them.
 fn exact(x: Number, y: Number) -> Option<Exact> {
     let zeros = |number: Number| number.significand.trailing_zeros();
     let (mut odd, mut exponent) = (x.significand >> zeros(x), x.exponent + zeros(x) as i32);
@@ -146,26 +145,16 @@ fn exact(x: Number, y: Number) -> Option<Exact> {
             break; // one, however many roots are left
         }
     }
-    if odd == 1 {
-        // Powers of two are exact however large they are: no enclosure decides one.
-        let exponent = i128::from(exponent) * i128::from(if y.negative { -1 } else { 1 });
-        let exponent = exponent.saturating_mul(n.into());
-        let exponent = match 1_i128.checked_shl(power.clamp(0, 100) as u32) {
-            Some(unit) => exponent.saturating_mul(unit),
-            None => exponent,
-        };
-        // Beyond every format are all of these.
-        let exponent = exponent.clamp(-FAR, FAR) as i32;
-        return Some(Exact { negative: false, significand: 1, exponent, sticky: false });
-    }
-    // Larger ones give no number of 128 digits.
-    let n = i64::try_from(n).ok()?;
-    let n = 1_i64.checked_shl(power.max(0) as u32).and_then(|unit| n.checked_mul(unit))?;
-    if y.negative {
-        return None;
-    }
-    let exponent = i32::try_from(i64::from(exponent).checked_mul(n)?).ok()?;
-    let significand = u128::from(odd).checked_pow(u32::try_from(n).ok()?)?;
+    // From 2^62 on a multiple is 0 or far beyond every format, how far does not matter.
+    let n = i128::from(n) << power.clamp(0, 62);
+    let significand = match odd {
+        1 => 1,
+        _ if y.negative => return None,
+        _ => u128::from(odd).checked_pow(u32::try_from(n).ok()?)?,
+    };
+    let huge = i128::from(HUGE);
+    let exponent = i128::from(exponent).saturating_mul(if y.negative { -n } else { n });
+    let exponent = exponent.clamp(-huge, huge) as i32;
     Some(Exact { negative: false, significand, exponent, sticky: false })
 }
 
