@@ -52,7 +52,8 @@ pub(super) struct Form<'a> {
     pub(super) strict: bool,
 }
 
-/// Answers every line of `source` by a line of `sink`; malformed ones go to `report` as well.
+/// Answers every line of `source` by a line of `sink`; malformed ones go to `report` as well. Where
+/// `evaluate` fails, the lines before are answered, and the error names the line.
 pub(super) fn answer(
     source: impl Read,
     sink: impl Write,
@@ -200,5 +201,37 @@ where
         self.sink.write_all(&self.out)?;
         self.out.clear();
         self.sink.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::Format;
+    use crate::round::Flags;
+
+    #[test]
+    fn lines_before_an_error_are_answered() {
+        let byte = Kind::Format(Format::E4M3FN);
+        for operands in [&[byte][..], &[byte; 3]] {
+            let form = Form {
+                operands,
+                result: byte,
+                random_bits: 0,
+                random: RandomSource::Column,
+                flags: true,
+                strict: false,
+            };
+            let evaluate = |words: [u128; 3], _| match words[0] {
+                0x7F => Err(io::Error::other("no answer")),
+                word => Ok(Outcome { word, flags: Flags::INEXACT }),
+            };
+            let line = |word: &str| [word].repeat(operands.len()).join(" ") + "\n";
+            let source = ["1", "", "2", "7f", "3"].map(line).concat();
+            let mut out = Vec::new();
+            let error = answer(source.as_bytes(), &mut out, form, evaluate, |_| {}).unwrap_err();
+            assert_eq!(String::from_utf8(out).unwrap(), "01 01\n\n02 01\n");
+            assert_eq!(error.to_string(), "line 4: no answer");
+        }
     }
 }

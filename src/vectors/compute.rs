@@ -48,7 +48,8 @@ impl Default for ComputeOptions {
 /// Answers every line of `source` by a line of `sink`; malformed ones go to `report` as well.
 ///
 /// # Errors
-/// Those of reading and writing; and an elementary function that cannot be decided.
+/// Those of reading and writing; and an elementary function that cannot be decided, with the line's number,
+/// after the answers to the lines before.
 pub fn compute(
     source: impl Read,
     sink: impl Write,
