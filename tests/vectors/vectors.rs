@@ -4,8 +4,9 @@ use crate::common::{Meaning, Model, Num};
 use crate::{evaluator, judge};
 use exmy::format::{Format, Specials};
 use exmy::round::{Overflow, Profile, Rounding};
-use exmy::vectors::cases::{Cases, Request, Style, TestLevel, write};
+use exmy::vectors::cases::{Cases, Coverage, Request, Style, TestLevel, write};
 use exmy::vectors::evaluate::Settings;
+use exmy::vectors::function::TestFunction;
 use exmy::vectors::testfloat::Strictness;
 use std::collections::HashSet;
 
@@ -226,7 +227,8 @@ fn the_first_lines_of_each_style() {
          //   [19:16] a: e2m1\n\
          //   [15:12] b: e2m1\n\
          //   [11:8] result: e2m1\n\
-         //   [7:0] flags: 01 inexact, 02 underflow, 04 overflow, 08 infinite, 10 invalid\n\
+         //   [7:0] flags: 01 inexact, 02 underflow, 04 overflow, 08 infinite, 10 invalid; \
+         as TestFloat's, no saturated\n\
          0_0_0_00\n"
     );
     assert_eq!(
@@ -244,7 +246,8 @@ fn the_first_lines_of_each_style() {
          logic [3:0] a; // e2m1\n    \
          logic [3:0] b; // e2m1\n    \
          logic [3:0] result; // e2m1\n    \
-         logic [7:0] flags; // 01 inexact, 02 underflow, 04 overflow, 08 infinite, 10 invalid\n  \
+         logic [7:0] flags; // 01 inexact, 02 underflow, 04 overflow, 08 infinite, 10 invalid; \
+         as TestFloat's, no saturated\n  \
          } case_t;\n  \
          localparam case_t CASES[COUNT] = '{\n"
     );
@@ -259,10 +262,45 @@ fn the_first_lines_of_each_style() {
          uint8_t a; /* e2m1 */\n    \
          uint8_t b; /* e2m1 */\n    \
          uint8_t result; /* e2m1 */\n    \
-         uint8_t flags; /* 01 inexact, 02 underflow, 04 overflow, 08 infinite, 10 invalid */\n\
+         uint8_t flags; /* 01 inexact, 02 underflow, 04 overflow, 08 infinite, 10 invalid; \
+         as TestFloat's, no saturated */\n\
          };\n\
          \n\
          static const struct case_e2m1_mul cases_e2m1_mul[] = {\n    \
          { 0x0, 0x0, 0x0, 0x00 },\n"
     );
+}
+
+/// Products beyond the largest number that are rounded back to it, by hand, whatever becomes of the others.
+/// Significands are integers. E4M3 (448, then 480): 15 * 15 is 450, in 8 pairs of exponents and 4 of signs;
+/// 9 * 13 is 468, above the midpoint, in 2 orders of 9 pairs. E2M3 (7.5, then 8): 11 * 11 is 7.5625, in 3.
+#[test]
+fn coverage_tells_results_rounded_back_from_saturated_ones() {
+    let row = |function: &str, rounding: &str, overflow: &str, of: &str, what: &str| {
+        let function: TestFunction = function.parse().unwrap();
+        let settings = Settings {
+            rounding: Some(rounding.parse().unwrap()),
+            overflow: Some(overflow.parse().unwrap()),
+            ..Settings::default()
+        };
+        let cases = Cases::new(&function, &Request { exhaustive: true, ..Request::default() });
+        let found = Coverage::of(&function.evaluator(&settings).unwrap(), &cases.unwrap()).unwrap();
+        let row = found.rows().iter().find(|row| (row.0, row.1) == (of, what));
+        row.map_or(0, |row| row.2)
+    };
+    let back = |function, rounding, overflow| {
+        row(function, rounding, overflow, "rounded", "back to the largest number")
+    };
+    for overflow in ["sat-none", "sat-finite", "sat-propagate", "to-nan", "to-inf", "onnx"] {
+        assert_eq!(back("e4m3fn_mul", "rne", overflow), 4 * 8, "{overflow}");
+        assert_eq!(back("e4m3fn_mul", "rtz", overflow), 4 * (8 + 2 * 9), "{overflow}");
+        assert_eq!(back("e4m3fn_mul", "raz", overflow), 0, "{overflow}");
+        assert_eq!(back("e2m3_mul", "rne", overflow), 4 * 3, "{overflow}");
+    }
+    let numbers: Vec<f64> = (0..256).map(|code| Format::E4M3FN.decode(code).to_f64()).collect();
+    let beyond = |a: &f64| numbers.iter().filter(|b| (a * *b).abs() > 464.0).count() as u64;
+    let beyond: u64 = numbers.iter().map(beyond).sum();
+    assert_eq!(row("e4m3fn_mul", "rne", "sat-finite", "flag", "saturated"), beyond);
+    assert_eq!(row("e4m3fn_mul", "rne", "sat-none", "flag", "saturated"), 0);
+    assert_eq!(row("e4m3fn_mul", "rne", "sat-none", "flag", "overflow"), beyond);
 }

@@ -1,7 +1,7 @@
 //! Products of matrices in a stated order of summation, and the words that stochastic roundings take.
 
 use exmy::block::Axis;
-use exmy::gemm::{GemmError, Operand, Spec, Why, gemm_into};
+use exmy::gemm::{Accumulation, GemmError, Operand, Spec, Why, gemm_into};
 use exmy::quantizer::Cast;
 use exmy::random::{Philox, Stream};
 use exmy::slice::words_into;
@@ -95,7 +95,7 @@ pub(crate) fn gemm<'py>(
     seed: Option<u64>,
     out: &Bound<'py, PyAny>,
 ) -> PyResult<()> {
-    let mut spec = Spec::parse(sum).map_err(value_error)?;
+    let mut spec = Spec::from(Accumulation::named(sum).map_err(value_error)?);
     if let Some(format) = output {
         spec.output = Cast::new(format.parse().map_err(value_error)?);
     }

@@ -244,6 +244,18 @@ def test_matrix_units_take_their_own_types():
     assert exmy.gemm(a.astype(ml_dtypes.float8_e4m3fn), b.astype(ml_dtypes.float8_e4m3fn), sum="hopper").shape == (4, 4)
 
 
+def test_a_file_describes_a_unit(tmp_path):
+    row = np.array([[2.0**24, 1.0, -(2.0**24)] + [0.0] * 13], ml_dtypes.bfloat16)
+    ones = np.ones((16, 1), ml_dtypes.bfloat16)
+    unit = tmp_path / "unit.toml"
+    for f, kept in [(23, 0.0), (24, 1.0)]:  # the last bit that is kept of a sum of 2^24: 2 or 1
+        unit.write_text(f'like = "custom"\na = "bf16"\nl = 16\nf = {f}\n')
+        for path in (unit, str(unit), f"{unit}+f32"):
+            assert exmy.gemm(row, ones, sum=path)[0, 0] == kept
+    with pytest.raises(ValueError, match="missing.toml"):
+        exmy.gemm(row, ones, sum=tmp_path / "missing.toml")
+
+
 def test_products_are_summed_in_the_order_that_is_named():
     a, b = X[0, :, :32], X[1, :, :32]
     exact = [[float(sum(Fraction(float(x)) * Fraction(float(y)) for x, y in zip(r, c))) for c in b] for r in a]

@@ -6,7 +6,7 @@ use super::Cases;
 use crate::error::Error;
 use crate::format::{Format, Value};
 use crate::round::{Flags, Rounding};
-use crate::vectors::evaluate::{Evaluator, Settings};
+use crate::vectors::evaluate::{Evaluator, Outcome, Settings};
 use crate::vectors::function::Kind;
 
 /// How often each thing happens in a set. Its text is a table, a row a line, the number first.
@@ -108,13 +108,16 @@ impl Coverage {
             }
             if let Kind::Format(format) = function.result() {
                 found.class("result is", format, outcome.word as u64);
-                let numbers = [outcome.word as u64].map(|code| format.decode(code));
-                if let (Some(others), [Value::Finite { .. }]) = (&others, numbers) {
-                    let mut codes = [0; 4];
-                    for (code, other) in codes.iter_mut().zip(others) {
-                        *code = other.evaluate(words, random).map_err(decided)?.word as u64;
+                let number = format.decode(outcome.word as u64);
+                // The end of the range in place of something beyond is counted by its flag.
+                let rounded = matches!(number, Value::Finite { .. })
+                    && !outcome.flags.contains(Flags::SATURATED);
+                if let (Some(others), true) = (&others, rounded) {
+                    let mut results = [(0, false); 4];
+                    for (result, other) in results.iter_mut().zip(others) {
+                        *result = place(other.evaluate(words, random).map_err(decided)?);
                     }
-                    found.rounding(format, outcome.word as u64, codes, outcome.flags);
+                    found.rounding(format, outcome.word as u64, results);
                 }
             }
             for (flag, name) in [
@@ -123,6 +126,7 @@ impl Coverage {
                 (Flags::OVERFLOW, "overflow"),
                 (Flags::DIVIDE_BY_ZERO, "divide by zero"),
                 (Flags::INVALID, "invalid"),
+                (Flags::SATURATED, "saturated"),
             ] {
                 if outcome.flags.contains(flag) {
                     found.add("flag", name, true);
@@ -133,24 +137,30 @@ impl Coverage {
         Ok(found)
     }
 
-    /// How a finite result came about, by those under other modes.
-    fn rounding(&mut self, format: Format, code: u64, others: [u64; 4], flags: Flags) {
+    /// How a finite result within the range came about, by those under other modes.
+    fn rounding(&mut self, format: Format, code: u64, others: [(u64, bool); 4]) {
         let [zero, away, low, high] = others;
         let size = |code: u64| code & format.magnitude_mask();
-        let inexact = zero != away;
+        let (inexact, found) = (zero != away, (code, false));
         self.add("rounded", "exact", !inexact);
-        self.add("rounded", "toward zero", inexact && code == zero);
-        self.add("rounded", "away from zero", inexact && code == away);
+        self.add("rounded", "toward zero", inexact && found == zero);
+        self.add("rounded", "away from zero", inexact && found == away);
         self.add("rounded", "a tie", inexact && low != high);
-        let beyond = inexact && size(zero) == format.max_code() && !flags.contains(Flags::OVERFLOW);
-        self.add("rounded", "back to the largest number", beyond && code == zero);
+        let beyond = inexact && size(code) == format.max_code() && found == zero;
+        self.add("rounded", "back to the largest number", beyond);
         if let Some(least) = format.min_normal_code()
             && format.has_subnormals()
         {
-            let up = inexact && size(away) == least && code == away;
+            let up = inexact && size(code) == least && found == away;
             self.add("rounded", "up to the smallest normal number", up);
         }
     }
+}
+
+/// A result's code, and whether it lies beyond the largest number: where that saturates, the code alone is
+/// the largest number's either way.
+fn place(outcome: Outcome) -> (u64, bool) {
+    (outcome.word as u64, outcome.flags.contains(Flags::OVERFLOW))
 }
 
 impl fmt::Display for Coverage {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 
 import numpy as np
 
@@ -297,7 +298,8 @@ def gemm(a, b, *, sum="fast", output=None, rounding=None, seed=None) -> np.ndarr
 
     `a` and `b` are arrays of float32, of float16, of types of ml_dtypes, or `Blocks`, those of `a` along its last axis
     and of `b` along its first. `sum` names the order: "exact", "fma", "fast", or a matrix unit such as "hopper", which
-    takes operands of the types that it has: two of bfloat16, say. `output` is a format that results are
+    takes operands of the types that it has: two of bfloat16, say, or the file that describes one, "unit.toml" (a text
+    or a path). `output` is a format that results are
     rounded to, float32 unless it is given; they are returned as float32 either way.
     """
     (a, a_shape), (b, b_shape) = _operand(a, "a"), _operand(b, "b")
@@ -307,7 +309,8 @@ def gemm(a, b, *, sum="fast", output=None, rounding=None, seed=None) -> np.ndarr
     rounding = None if rounding is None else _text(rounding, "rounding", "rtz")
     output = None if output is None else str(Format(output))
     out = np.empty((a_shape[0], b_shape[1]), np.float32)
-    _exmy.gemm(a, b, _text(sum, "sum", "hopper"), output, rounding, _seed(seed), out)
+    sum = os.fsdecode(sum) if isinstance(sum, os.PathLike) else _text(sum, "sum", "hopper")
+    _exmy.gemm(a, b, sum, output, rounding, _seed(seed), out)
     return out
 
 

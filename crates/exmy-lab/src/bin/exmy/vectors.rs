@@ -24,7 +24,8 @@ use std::io::{IsTerminal, Write, stdout};
 /// of the words of the Philox4x32-10 stream "golden" under --seed.
 ///
 /// Files of the styles readmemh, sv, c and json begin with the version of exmy and the whole command that
-/// makes them again. TestFloat's lines have no head, for TestFloat's programs read them.
+/// makes them again. TestFloat's lines have no head, for TestFloat's programs read them. Flags of every style
+/// are TestFloat's five, without the 20, saturated, of `exmy compute`.
 #[derive(Args)]
 #[command(after_long_help = crate::operations::list())]
 pub(crate) struct Arguments {
