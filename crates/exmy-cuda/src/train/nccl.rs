@@ -58,8 +58,10 @@ const BLOCKS: c_int = 4;
 
 /// How long ranks that have found each other may take to join a ring.
 const JOINING: Duration = Duration::from_secs(120);
-/// How often what is in progress is looked at.
+/// How often what is in progress is looked at, after so long a time in which it is looked at all the time:
+/// most transfers are begun in it.
 const LOOK: Duration = Duration::from_micros(100);
+const SOON: Duration = Duration::from_micros(200);
 
 fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
@@ -161,9 +163,12 @@ impl Edge {
 
     /// Waits until what was begun is done.
     fn settle(&self, doing: &str, begun: Status, until: Option<Instant>) -> Result<()> {
-        let mut status = begun;
+        let (mut status, start) = (begun, Instant::now());
         while status == IN_PROGRESS {
-            self.wait(doing, until)?;
+            match start.elapsed() < SOON {
+                true => thread::yield_now(),
+                false => self.wait(doing, until)?,
+            }
             // SAFETY: the handle is a communicator's, and the answer is written to a variable of its type.
             let asked = self.with(|nccl, edge| unsafe { (nccl.state)(edge, &mut status) })?;
             self.nccl.check(doing, asked)?;

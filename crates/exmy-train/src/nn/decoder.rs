@@ -442,7 +442,7 @@ impl<D: Device> Decoder<D> {
             if config.tied {
                 places.head.input_backward(cx, d_logits.read(), d_y.again());
                 if !late {
-                    cx.products.sum_begins(device, grads.part(places.table.clone()));
+                    cx.products.sum_begins(device, grads.again(), places.table.clone());
                     places.head.weight_backward(cx, grads, d_logits.read(), y);
                 }
             } else {
@@ -506,17 +506,17 @@ impl<D: Device> Decoder<D> {
             cx.tensor(None, Place::Embedding, true, d_stream.again(), d);
             let g = d_stream.read();
             if late || !config.tied {
-                cx.products.sum_begins(device, grads.part(places.table.clone()));
+                cx.products.sum_begins(device, grads.again(), places.table.clone());
             }
             if late {
                 places.head.weight_backward(cx, grads, d_logits.read(), y);
             }
             device.embed_backward(&saved.listed, g, grads.part(places.table.clone()));
-            cx.products.sum_ends(device, grads.part(places.table.clone()).read());
+            cx.products.sum_ends(device, grads.read(), places.table.clone());
             if let Some(positions) = places.positions.clone() {
-                cx.products.sum_begins(device, grads.part(positions.clone()));
+                cx.products.sum_begins(device, grads.again(), positions.clone());
                 device.positions_backward(g, d, shape.sequence, grads.part(positions.clone()));
-                cx.products.sum_ends(device, grads.part(positions).read());
+                cx.products.sum_ends(device, grads.read(), positions);
             }
         }
         work.d_norm = [d_y_buffer, d_x_buffer];

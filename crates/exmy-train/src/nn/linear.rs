@@ -103,19 +103,19 @@ pub trait Products<D: Device> {
         false
     }
 
-    /// Before anything is added to the gradient of some parameters: it is to hold the sum over the parts of
-    /// the step before this one. Here it does.
-    fn sum_begins(&mut self, device: &D, sum: SliceMut<'_, D>) {
-        let _ = (device, sum);
+    /// Before anything is added to a range of the gradient: it is to hold the sum over the parts of the step
+    /// before this one. Here it does.
+    fn sum_begins(&mut self, device: &D, grads: SliceMut<'_, D>, range: Range<usize>) {
+        let _ = (device, grads, range);
     }
 
     /// After the last addition to it.
-    fn sum_ends(&mut self, device: &D, sum: Slice<'_, D>) {
-        let _ = (device, sum);
+    fn sum_ends(&mut self, device: &D, grads: Slice<'_, D>, range: Range<usize>) {
+        let _ = (device, grads, range);
     }
 
-    /// Whether sums come late, from another device: then a sum that a pass begins early and ends late is
-    /// better begun late.
+    /// Whether sums travel between devices: then a sum that a pass could begin early and ends late is begun
+    /// late, for it travels as it ends.
     fn sums_are_late(&self) -> bool {
         false
     }

@@ -79,6 +79,17 @@ pub struct Entry {
     pub init: Init,
 }
 
+/// What the names of a group's tensors begin with: up to the layer's number, else up to the last dot.
+fn group_of(name: &str) -> &str {
+    let layer = name.split('.').scan(0, |end, word| {
+        *end += word.len() + 1;
+        Some((*end - 1, word))
+    });
+    let mut layer = layer.filter(|(_, word)| word.parse::<u32>().is_ok());
+    let end = layer.next().map(|(end, _)| end).or_else(|| name.rfind('.'));
+    &name[..end.unwrap_or(name.len())]
+}
+
 /// The table of an arena's tensors, in the order of their ranges, without gaps.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Layout {
@@ -112,6 +123,19 @@ impl Layout {
     /// The tensors, in the order of their ranges.
     pub fn iter(&self) -> core::slice::Iter<'_, Entry> {
         self.entries.iter()
+    }
+
+    /// Ranges of tensors that belong together: those of a layer, else weight and bias of one operator.
+    pub(crate) fn groups(&self) -> Vec<Range<usize>> {
+        let mut groups: Vec<(&str, Range<usize>)> = Vec::new();
+        for Entry { name, range, .. } in &self.entries {
+            let group = group_of(name);
+            match groups.last_mut() {
+                Some((last, so_far)) if *last == group => so_far.end = range.end,
+                _ => groups.push((group, range.clone())),
+            }
+        }
+        groups.into_iter().map(|(_, range)| range).collect()
     }
 
     /// The number of elements of the arena (not of tensors).

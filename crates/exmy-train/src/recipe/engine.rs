@@ -56,6 +56,7 @@ use crate::nn::device::{Buffer, Matrix, MatrixMut, Slice, SliceMut};
 use crate::nn::linear::{Group, Products};
 use crate::nn::site::{Operand, Operator, Place, Product, Site, Vector};
 use crate::nn::stopwatch::{Part, Stage, lap};
+use core::ops::Range;
 use exmy::gemm::Sum;
 use exmy::gemm::f32::Output;
 use exmy::quantizer::{Axis, Quantizer};
@@ -503,20 +504,20 @@ impl<D: Quantize> Products<D> for Engine<'_, D> {
         self.observer.is_some()
     }
 
-    fn sum_begins(&mut self, device: &D, sum: SliceMut<'_, D>) {
+    fn sum_begins(&mut self, device: &D, grads: SliceMut<'_, D>, range: Range<usize>) {
         if let Some(chain) = &mut self.chain {
-            chain.begins(device, sum);
+            chain.begins(device, grads, range);
         }
     }
 
-    fn sum_ends(&mut self, device: &D, sum: Slice<'_, D>) {
+    fn sum_ends(&mut self, device: &D, grads: Slice<'_, D>, range: Range<usize>) {
         if let Some(chain) = &mut self.chain {
-            chain.ends(device, sum);
+            chain.ends(device, grads, range);
         }
     }
 
     fn sums_are_late(&self) -> bool {
-        self.chain.as_ref().is_some_and(|chain| chain.is_late())
+        self.chain.is_some()
     }
 
     fn vector(&self, layer: Option<u32>, operation: Vector, gradient: bool) -> Option<Rounding> {

@@ -115,7 +115,8 @@ pub struct Ranks<D: Device> {
     /// end may wait for the others'.
     wires: Vec<Box<dyn Wire>>,
     link: Box<dyn Link<D>>,
-    /// The ranges of the gradient in the order in which they travel.
+    /// The ranges of the gradient in the order in which they travel, each of a whole layer: few and long
+    /// transfers, for each costs its time, and the next rank is at most a layer behind.
     route: Vec<Range<usize>>,
     /// What went wrong between the ranks first.
     failure: Option<Error>,
@@ -229,15 +230,20 @@ impl<D: Device> Ranks<D> {
         self.attempt(|ranks| ranks.link.wait_for(device));
     }
 
-    /// The chain of one part of `parts`.
-    pub(crate) fn chain(&mut self, part: usize, parts: usize) -> Pass<'_, D> {
+    /// The chain of one part of `parts`, whose sums travel by these groups.
+    pub(crate) fn chain<'a>(
+        &'a mut self,
+        (part, parts): (usize, usize),
+        groups: &'a [Range<usize>],
+    ) -> Pass<'a, D> {
         let (is_first, is_last) = (part < self.size, part + 1 == parts);
         if is_first {
             self.route.clear();
         }
         self.link.turn();
         let sends = !(is_last && self.rank == 0);
-        Pass { receives: part > 0, sends, notes: is_first, ranks: self }
+        let group = Group { range: 0..0, left: 0 };
+        Pass { receives: part > 0, sends, notes: is_first, groups, group, ranks: self }
     }
 
     /// Waits for the sums over all parts, if this is rank 0 or between whoever took the last part and rank 0;
@@ -369,25 +375,42 @@ pub(crate) struct Pass<'a, D: Device> {
     sends: bool,
     /// Whether this pass is the one that says which way sums travel.
     notes: bool,
+    groups: &'a [Range<usize>],
+    /// The group whose ranges begin and end now.
+    group: Group,
+}
+
+struct Group {
+    range: Range<usize>,
+    /// How many of its numbers have not ended.
+    left: usize,
 }
 
 impl<D: Device> Chain<D> for Pass<'_, D> {
-    fn begins(&mut self, device: &D, sum: SliceMut<'_, D>) {
+    fn begins(&mut self, device: &D, mut grads: SliceMut<'_, D>, range: Range<usize>) {
+        if self.group.range.contains(&range.start) {
+            return;
+        }
+        assert_eq!(self.group.left, 0, "a group ends before the next begins");
+        let of = self.groups.partition_point(|group| group.end <= range.start);
+        let range = self.groups[of].clone();
+        self.group = Group { left: range.len(), range: range.clone() };
         if self.receives {
-            self.ranks.attempt(|ranks| ranks.link.receive(device, sum));
+            self.ranks.attempt(|ranks| ranks.link.receive(device, grads.part(range)));
         }
     }
 
-    fn ends(&mut self, device: &D, sum: Slice<'_, D>) {
+    fn ends(&mut self, device: &D, grads: Slice<'_, D>, range: Range<usize>) {
+        self.group.left -= range.len();
+        if self.group.left > 0 {
+            return;
+        }
+        let range = self.group.range.clone();
         if self.notes {
-            self.ranks.route.push(sum.start()..sum.start() + sum.len());
+            self.ranks.route.push(range.clone());
         }
         if self.sends {
-            self.ranks.attempt(|ranks| ranks.link.send(device, sum));
+            self.ranks.attempt(|ranks| ranks.link.send(device, grads.part(range)));
         }
-    }
-
-    fn is_late(&self) -> bool {
-        self.receives
     }
 }

@@ -325,6 +325,7 @@ impl<'a, D: Quantize> Trainer<'a, D> {
             // The zeros come before the sums of other ranks.
             ranks.wait_for(&self.device);
         }
+        let groups = ranks.as_ref().map_or_else(Vec::new, |_| self.layout.groups());
         let later = ranks.is_some() && plan.changes(step, &images.memory);
         let rows = train.batch / parts;
         let part_len = rows * model.context();
@@ -334,7 +335,8 @@ impl<'a, D: Quantize> Trainer<'a, D> {
             if ranks.as_ref().is_some_and(|ranks| !ranks.takes(part as usize)) {
                 continue;
             }
-            let mut chain = ranks.as_mut().map(|ranks| ranks.chain(part as usize, parts));
+            let mut chain =
+                ranks.as_mut().map(|ranks| ranks.chain((part as usize, parts), &groups));
             let phase = match part {
                 0 => Phase::Train(step),
                 _ => Phase::TrainPart { step, part },

@@ -180,9 +180,9 @@ impl Affine {
         {
             if let Some(range) = range.clone() {
                 cx.tensor(layer, place, true, d.first_mut(width), width);
-                cx.products.sum_begins(device, grads.part(range.clone()));
+                cx.products.sum_begins(device, grads.again(), range.clone());
                 device.add_assign(grads.part(range.clone()), d.first(width));
-                cx.products.sum_ends(device, grads.part(range).read());
+                cx.products.sum_ends(device, grads.read(), range);
             }
         }
         cx.tensor(layer, Place::NormInput, true, dx, width);

@@ -93,14 +93,14 @@ impl Linear {
         dx: SliceMut<'_, D>,
     ) {
         self.input_backward(cx, g, dx);
-        cx.products.sum_begins(cx.device, grads.part(self.weight.clone()));
+        cx.products.sum_begins(cx.device, grads.again(), self.weight.clone());
         self.weight_backward(cx, grads, g, x);
-        cx.products.sum_ends(cx.device, grads.part(self.weight.clone()).read());
+        cx.products.sum_ends(cx.device, grads.read(), self.weight.clone());
         if let Some(bias) = self.bias.clone() {
             let rounding = cx.products.vector(self.layer, Vector::Bias, true);
-            cx.products.sum_begins(cx.device, grads.part(bias.clone()));
+            cx.products.sum_begins(cx.device, grads.again(), bias.clone());
             cx.device.bias_backward(rounding, g, grads.part(bias.clone()));
-            cx.products.sum_ends(cx.device, grads.part(bias).read());
+            cx.products.sum_ends(cx.device, grads.read(), bias);
         }
     }
 

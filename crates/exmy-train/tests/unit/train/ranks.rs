@@ -6,12 +6,13 @@ mod reason;
 
 use exmy::error::{Error, Result};
 use exmy_train::nn::Cpu;
+use exmy_train::nn::device::{Slice, SliceMut};
 use exmy_train::train::config::Config;
 use exmy_train::train::data::Dataset;
 use exmy_train::train::preset::preset;
 use exmy_train::train::ranks::seat::{first_host, seat};
 use exmy_train::train::ranks::tcp::{Party, Seat};
-use exmy_train::train::ranks::{Link, divides, rings};
+use exmy_train::train::ranks::{Link, Staged, divides, rings};
 use exmy_train::train::record::Metrics;
 use exmy_train::train::run::{Claim, Folder, Watch, claim, load_data, train_among};
 use exmy_train::train::together::train_together;
@@ -19,6 +20,8 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -33,8 +36,38 @@ impl Watch for Until {
     fn phase(&mut self, _: &str) {}
 }
 
+/// A link that counts what it sends.
+struct Counted {
+    link: Staged,
+    sends: Arc<AtomicUsize>,
+}
+
+impl Link<Cpu> for Counted {
+    fn send(&mut self, device: &Cpu, numbers: Slice<'_, Cpu>) -> Result<()> {
+        self.sends.fetch_add(1, Ordering::SeqCst);
+        self.link.send(device, numbers)
+    }
+
+    fn receive(&mut self, device: &Cpu, to: SliceMut<'_, Cpu>) -> Result<()> {
+        self.link.receive(device, to)
+    }
+
+    fn check(&self) -> Result<()> {
+        Link::<Cpu>::check(&self.link)
+    }
+}
+
 /// Trains in `folder` on so many ranks.
 fn train(folder: &Path, config: &Config, size: usize, until: u64) -> Result<()> {
+    train_counted(folder, config, (size, until), &Arc::default())
+}
+
+fn train_counted(
+    folder: &Path,
+    config: &Config,
+    (size, until): (usize, u64),
+    sends: &Arc<AtomicUsize>,
+) -> Result<()> {
     let mut config = config.clone();
     let data = load_data(&mut config)?;
     let folder = Folder::new(folder);
@@ -42,8 +75,8 @@ fn train(folder: &Path, config: &Config, size: usize, until: u64) -> Result<()> 
         folder.create(&config)?;
     }
     let claim = claim(&folder)?.ok_or_else(|| Error::new("another process has the run"))?;
-    let links: Vec<Box<dyn Link<Cpu>>> =
-        rings(size).into_iter().map(|link| Box::new(link) as _).collect();
+    let link = |link| Box::new(Counted { link, sends: sends.clone() }) as Box<dyn Link<Cpu>>;
+    let links: Vec<_> = rings(size).into_iter().map(link).collect();
     let (devices, watch) = (vec![Cpu::new(); size], &mut Until(until));
     train_together((&devices, links), 1, &folder, &data, watch, Vec::new(), &claim).map(drop)
 }
@@ -105,6 +138,20 @@ fn any_number_of_ranks_writes_the_bytes_of_one() {
             train(&folder(size), &config, size, u64::MAX).unwrap();
             same(&folder(1), &folder(size));
         }
+    }
+}
+
+/// Sums travel by layers: each transfer costs its time, however short it is.
+#[test]
+fn a_layer_travels_at_once() {
+    let place = tempfile::tempdir().unwrap();
+    let sends = Arc::default();
+    for (name, groups) in [("gpt-nano", 5), ("nano", 5), ("gla-mini", 5)] {
+        let gla = if name == "gla-mini" { "[model.gla]\nheads = 2" } else { "" };
+        let config = config(name, "f32", gla);
+        train_counted(&place.path().join(name), &config, (2, u64::MAX), &sends).unwrap();
+        // Six steps: the weights, and four of five parts, whose sums go from one rank to the other.
+        assert_eq!(sends.swap(0, Ordering::SeqCst), 6 * (1 + 4 * groups), "{name}");
     }
 }
 
