@@ -16,11 +16,12 @@ use exmy_train::nn::site::Place;
 use exmy_train::published::Published;
 use exmy_train::recipe::{Engine, Images, Observer, Phase, Plan, Recipe};
 
-/// Of each kind: Sylvester's, Paley's two, and products. Rows are orthogonal and have one magnitude.
+/// Of each kind: Sylvester's, Paley's two, Williamson's, and products. Rows are orthogonal and have one
+/// magnitude.
 #[test]
 fn rotations_are_hadamard_matrices() {
     let of = |n: usize| Rotation::new(n, 3, Stream::new("test"));
-    for n in [1, 2, 4, 64, 12, 20, 24, 28, 36, 44, 60, 76, 140, 576, 896] {
+    for n in [1, 2, 4, 64, 12, 20, 24, 28, 36, 44, 52, 60, 76, 92, 140, 172, 576, 896] {
         let rotation = of(n).unwrap_or_else(|| panic!("{n}"));
         let row = |i: usize| {
             let mut x = vec![0.0; n];
@@ -37,8 +38,8 @@ fn rotations_are_hadamard_matrices() {
             }
         }
     }
-    // No order but 1, 2 and multiples of 4; of 92 no prime gives one.
-    assert!([0, 3, 6, 10, 18, 92].into_iter().all(|n| of(n).is_none()));
+    // No order but 1, 2 and multiples of 4; of 188 no construction gives one.
+    assert!([0, 3, 6, 10, 18, 188].into_iter().all(|n| of(n).is_none()));
     let signs = |seed| {
         let mut x = [1.0; 64];
         Rotation::new(64, seed, Stream::new("test")).unwrap().apply(&mut x);
@@ -259,10 +260,10 @@ fn what_down_reads_is_rotated_while_the_model_computes() {
         let error = rotate_down(&turned, &layout, &mut weights, 2).unwrap_err();
         assert!(error.to_string().contains("already"), "{error}");
     }
-    let config = Config { hidden: 92, ..Config::default() };
+    let config = Config { hidden: 188, ..Config::default() };
     let mut weights = vec![0.0; config.layout().len()];
     let error = rotate_down(&config, &config.layout(), &mut weights, 1).unwrap_err();
-    assert!(error.to_string().contains("order 92"), "{error}");
+    assert!(error.to_string().contains("order 188"), "{error}");
     let error = Config { rotate_down: Some(1), ..config }.validate().unwrap_err();
-    assert!(error.to_string().contains("hidden is 92"), "{error}");
+    assert!(error.to_string().contains("hidden is 188"), "{error}");
 }

@@ -2,6 +2,7 @@ mod attention;
 mod decoder;
 mod elementary;
 mod gla;
+mod hadamard;
 mod linear;
 mod normal;
 mod parameters;
