@@ -199,9 +199,18 @@ impl Plan {
         for gradient in [false, true] {
             let numbers = self.place(step, linear.site.layer, place, gradient);
             let Some(rotation) = numbers.quantizer.rotation else { continue };
-            rotation
-                .check(linear.outputs)
-                .map_err(|error| PlanError(format!("{place}={numbers}: {error}")))?;
+            if rotation.check(linear.outputs).is_ok() {
+                continue;
+            }
+            let (size, width) = (rotation.size(), linear.outputs);
+            let works = match 1 << width.trailing_zeros().min(7) {
+                1 => "leave the rotation out".to_owned(),
+                whole => format!("ht{whole} in place of ht{size} has whole groups"),
+            };
+            return Err(PlanError(format!(
+                "{place}={numbers}: groups of {size} do not fill the {width} numbers that {place} has of a \
+                 token: {works}"
+            )));
         }
         Ok(())
     }

@@ -170,7 +170,8 @@ fn keys_and_values_are_rounded_in_rotated_coordinates() {
         ("f32+k:attention=ht8>mxfp4", "not attention"),
         (
             "f32+v=ht64>mxfp4",
-            "v=ht64>mxfp4: a Hadamard transform of 64 elements along an axis of 16",
+            "v=ht64>mxfp4: groups of 64 do not fill the 16 numbers that v has of a token: ht16 in place of \
+             ht64",
         ),
     ] {
         let error = match recipe.parse::<Recipe>() {
