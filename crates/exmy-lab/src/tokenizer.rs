@@ -175,6 +175,11 @@ impl Tokenizer {
         self.vocabulary
     }
 
+    /// Whether the other has the same tokens under the same numbers.
+    pub fn has_tokens_of(&self, other: &Self) -> bool {
+        self.inner.get_vocab(true) == other.inner.get_vocab(true)
+    }
+
     /// The number of a token by its text.
     pub fn id(&self, token: &str) -> Option<u32> {
         self.inner.token_to_id(token)

@@ -61,6 +61,9 @@ const DERIVED: [&str; 5] = [
     "attention.bias",
 ];
 
+/// What begins the names of an optimizer's memory in a run's checkpoint.
+const MOMENTS: [&str; 2] = ["adamw.", "sgd."];
+
 impl Published {
     /// Opens a folder with `config.json` or the file `config.json` in it, or a GGUF file or a folder with
     /// one.
@@ -113,18 +116,18 @@ impl Published {
         Self::of_safetensors(folder, shape, files(folder)?)
     }
 
-    /// The model in a folder whose shape is known from elsewhere: the `model.safetensors` of a run.
+    /// The model in a folder whose shape and file are known from elsewhere: a run with its final weights or a
+    /// checkpoint, which has an optimizer's memory, too.
     ///
     /// # Errors
     /// If there are no weights of that shape.
-    pub fn of_shape(folder: &Path, config: Config) -> Result<Self> {
+    pub fn of_shape(folder: &Path, config: Config, file: PathBuf) -> Result<Self> {
         // How weights begin says nothing of a model that has some.
         let begun = Config { init: InitScheme::Normal, ..Config::default() };
         let Config { init, gain_init, gain_spread, hot_channels, hot_scale, .. } = begun;
         let config = Config { init, gain_init, gain_spread, hot_channels, hot_scale, ..config };
         let shape = Shape { config, full: None };
-        Self::of_safetensors(folder, shape, vec![folder.join("model.safetensors")])
-            .map_err(|error| named(folder, error))
+        Self::of_safetensors(folder, shape, vec![file]).map_err(|error| named(folder, error))
     }
 
     fn of_safetensors(folder: &Path, shape: Shape, files: Vec<PathBuf>) -> Result<Self> {
@@ -328,7 +331,10 @@ fn complete(
     if let Some(entry) = layout.iter().find(|entry| !origins.contains_key(&entry.name)) {
         return Err(Error::new(format!("there is no tensor for {}", entry.name)));
     }
-    let derived = |name: &str| DERIVED.iter().any(|end| name.ends_with(end));
+    let derived = |name: &str| {
+        DERIVED.iter().any(|end| name.ends_with(end))
+            || MOMENTS.iter().any(|begin| name.starts_with(begin))
+    };
     // A tied head is the token table once more.
     let tied = |name: &str| {
         layout.find("lm_head.weight").is_none()

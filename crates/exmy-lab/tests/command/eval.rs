@@ -1,6 +1,8 @@
 //! `exmy eval` on a small Llama as transformers saved it, with a tokenizer of single characters.
 
-use crate::{TINY, exmy, printed, row, succeed, text_file};
+mod own;
+
+use crate::{exmy, printed, row, succeed};
 use exmy_train::nn::decoder::Config;
 use serde_json::{Value, json};
 use std::fs;
@@ -322,65 +324,6 @@ fn a_text_is_continued() {
         let error = String::from_utf8(output.stderr).unwrap();
         assert!(output.status.code() == Some(2) && error.contains(expected), "{error}");
     }
-}
-
-/// A run of one's own is a model, too: it continues a text as `exmy sample` does, and what `exmy quantize`
-/// makes of it as Hugging Face has models gives the numbers of the run itself.
-#[test]
-fn a_run_is_a_model() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    let data = text_file(folder);
-    fs::copy(&data, folder.join("text")).unwrap();
-    let bytes = ["train", "--data", &data, "--recipe", "f32", "--out", "bytes"];
-    let mut command = exmy(&[&bytes[..], &["--preset", "micro"], &TINY].concat());
-    succeed(command.current_dir(folder));
-    let same = ["--prompt", "w1 w4", "--tokens", "10", "--temperature", "0"];
-    let text = printed(folder, "generate", &[&["bytes", "-q"], &same[..]].concat());
-    assert_eq!(text, printed(folder, "sample", &[&["bytes"], &same[..]].concat()));
-    let few = ["--tokens", "200", "--window", "16"];
-    let run =
-        eval(folder, &[&["bytes", "--recipe", "f32,f32", "--mse", "mxfp4"], &few[..]].concat());
-    assert_eq!(run["recipes"][0]["tokens"], 199);
-    printed(folder, "quantize", &["bytes", "small", "--to", "mxfp4", "--mse", "-q"]);
-    let small = eval(folder, &[&["small", "--recipe", "f32"], &few[..]].concat());
-    assert_eq!(small["recipes"][0]["nats_per_token"], run["recipes"][1]["nats_per_token"]);
-    let tokens = ["data", "text", "--out", "tokens", "--vocab", "257"];
-    succeed(exmy(&tokens).current_dir(folder));
-    let error = |arguments: &[&str]| {
-        let output = exmy(&[&["eval"], arguments].concat()).current_dir(folder).output().unwrap();
-        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
-        String::from_utf8(output.stderr).unwrap()
-    };
-    let own = ["train", "--data", "tokens", "--recipe", "f32", "--out", "own", "--preset", "micro"];
-    succeed(exmy(&[&own[..], &TINY].concat()).current_dir(folder));
-    let run = eval(folder, &[&["own", "--recipe", "f32,f32", "--mse", "mxfp4"], &few[..]].concat());
-    printed(folder, "quantize", &["own", "own-small", "--to", "mxfp4", "--mse", "-q"]);
-    let written = eval(folder, &[&["own-small", "--recipe", "f32"], &few[..]].concat());
-    assert_eq!(written["recipes"][0]["nats_per_token"], run["recipes"][1]["nats_per_token"]);
-    assert_ne!(run["recipes"][0]["nats_per_token"], run["recipes"][1]["nats_per_token"]);
-    // A file that was changed, a run without weights, a model without text.
-    let weights = fs::read_dir(folder.join("own")).unwrap().flatten();
-    let mut weights = weights.map(|file| file.path().join("model.safetensors"));
-    let weights = weights.find(|file| file.is_file()).unwrap();
-    let mut changed = fs::read(&weights).unwrap();
-    *changed.last_mut().unwrap() ^= 1;
-    fs::write(&weights, changed).unwrap();
-    assert!(error(&["own", "--data", "text"]).contains("damaged"));
-    fs::remove_file(&weights).unwrap();
-    assert!(error(&["own", "--data", "text"]).contains("no final weights"));
-    // What has no config.json is named.
-    let gpt =
-        ["train", "--preset", "gpt-nano", "--data", &data, "--steps", "1", "--out", "gpt", "-q"];
-    succeed(exmy(&gpt).current_dir(folder));
-    let quantize = ["quantize", "gpt", "gpt-small", "--to", "mxfp4", "--mse"];
-    let output = exmy(&quantize).current_dir(folder).output().unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains("layer norms, positions that are not rotary, an MLP"), "{said}");
-    assert!(!folder.join("gpt-small").exists());
-    let proxy = ["train", "--preset", "proxy-nano", "--steps", "1", "--out", "proxy", "-q"];
-    succeed(exmy(&proxy).current_dir(folder));
-    assert!(error(&["proxy", "--data", "text"]).contains("no language model"));
 }
 
 #[test]

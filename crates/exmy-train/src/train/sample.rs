@@ -66,18 +66,7 @@ impl<D: Quantize> Sampler<D> {
             )));
         };
         let layout = shape.layout();
-        let model = folder.model_file();
-        let path = if model.exists() {
-            model
-        } else {
-            let checkpoints = folder.checkpoints();
-            let newest = checkpoint::list(&checkpoints)?.last().copied().ok_or_else(|| {
-                Error::new(format!("{} has no weights yet", printable_path(folder.path())))
-                    .hint("its training has not reached a checkpoint")
-            })?;
-            checkpoint::path(&checkpoints, newest)
-        };
-        let params = checkpoint::load_model(&path, &layout)?;
+        let params = checkpoint::load_model(&folder.weights()?, &layout)?;
         let params = device.buffer(params);
         let decoder = Decoder::on(device.clone(), shape);
         let decoder = decoder.map_err(|error| Error::new(error.to_string()))?;

@@ -143,8 +143,17 @@ fn recipes(arguments: &Arguments) -> Result<Vec<Recipe>> {
     let wrong = |error: &dyn std::fmt::Display| Error::new(error.to_string());
     let mut rules =
         rules(arguments.weights_only, arguments.kv.as_deref(), arguments.sums.as_deref());
-    if arguments.calibration.methods()?.rounds() {
+    let methods = arguments.calibration.methods()?;
+    if methods.rounds() {
         rules += "+blocks:weight=f32";
+    }
+    if let (Some(option), false, None) =
+        (changing(arguments, methods.given()), names.contains(','), &arguments.sensitivity)
+    {
+        return Err(Error::new(format!(
+            "{option} changes all recipes but the first, and --recipe {names} has no other"
+        ))
+        .hint(format!("compare with one that it leaves as it is: --recipe f32,{names}")));
     }
     let mut recipes = Vec::new();
     for name in names.split(',') {
@@ -162,6 +171,16 @@ fn recipes(arguments: &Arguments) -> Result<Vec<Recipe>> {
             .hint("name the one from which parts of the model are to differ, or none: f32"));
     }
     Ok(recipes)
+}
+
+/// The first option that changes recipes or parameters, if one does.
+fn changing(arguments: &Arguments, method: Option<&'static str>) -> Option<&'static str> {
+    let given = [
+        ("--weights-only", arguments.weights_only),
+        ("--kv", arguments.kv.is_some()),
+        ("--sums", arguments.sums.is_some()),
+    ];
+    given.into_iter().find(|(_, given)| *given).map(|(option, _)| option).or(method)
 }
 
 /// The options that are short for rules of recipes.

@@ -53,7 +53,7 @@ pub(crate) struct Arguments {
     /// Go on behind the model's own end
     #[arg(long)]
     endless: bool,
-    /// The numbers of weights and inputs
+    /// The numbers of weights and inputs, also of a run, whatever its own recipe (`exmy sample` takes that)
     #[arg(long, value_name = "RECIPE", default_value = "f32")]
     recipe: String,
     /// Round weights and leave inputs as they are
@@ -170,6 +170,9 @@ fn generate(arguments: &Arguments, recipe: &Recipe) -> Result<u8> {
     let params = model.weights(|_| {})?;
     drop(reading);
     if !quiet {
+        if let Some(own) = model::recipe(&model)?.filter(|own| own != recipe) {
+            say!("recipe   {recipe}; the run's own, which exmy sample takes, is {own}");
+        }
         let weights = memory::size(4 * params.len() as u64);
         match cache_bytes(&config, capacity) {
             0 => say!("memory   weights {weights}, no cache"),

@@ -36,10 +36,21 @@ pub(crate) struct Methods {
 pub(crate) type Text<'a> = &'a dyn Fn(&Path, usize) -> Result<Vec<u32>>;
 
 impl Methods {
+    /// The option of the first that changes parameters, if one does.
+    pub(crate) fn given(&self) -> Option<&'static str> {
+        let given = [
+            ("--rotate", self.rotate.is_some()),
+            ("--rotate-down", self.rotate_down.is_some()),
+            ("--smooth", self.smooth.is_some()),
+            ("--gptq", self.gptq.is_some()),
+            ("--mse", self.mse.is_some()),
+        ];
+        given.into_iter().find(|(_, given)| *given).map(|(option, _)| option)
+    }
+
     /// Whether parameters are changed.
-    pub(crate) const fn changes(&self) -> bool {
-        let rotates = self.rotate.is_some() || self.rotate_down.is_some();
-        rotates || self.smooth.is_some() || self.rounds()
+    pub(crate) fn changes(&self) -> bool {
+        self.given().is_some()
     }
 
     /// Whether the weights of blocks are rounded by a method.

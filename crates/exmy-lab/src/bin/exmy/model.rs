@@ -1,11 +1,12 @@
 //! The model that a command is given: one that others published, or a run of one's own.
 
-use crate::sample::{run_folder, words};
-use exmy::error::{Error, Result};
+use crate::sample::{run_folder, shape, words};
+use exmy::error::Result;
 use exmy::shown::printable_path;
 use exmy_lab::runner::find_run;
 use exmy_lab::tokenizer::Tokenizer;
 use exmy_train::published::Published;
+use exmy_train::recipe::Recipe;
 use exmy_train::train::checkpoint;
 use exmy_train::train::run::Folder;
 use std::path::Path;
@@ -19,46 +20,41 @@ pub(crate) fn is_run(path: &Path) -> bool {
 /// Opens it.
 ///
 /// # Errors
-/// If there is none, it is damaged, or it is a run that has no final weights of a language model.
+/// If there is none, it is damaged, or it is a run that has no weights of a language model.
 pub(crate) fn open(path: &Path) -> Result<Published> {
     if is_run(path) { of_run(&run_folder(path)?) } else { Published::open(path) }
 }
 
 fn of_run(folder: &Folder) -> Result<Published> {
-    let path = printable_path(folder.path());
-    let config = folder.config()?;
-    let shape = config.model.decoder().copied().ok_or_else(|| {
-        Error::new(format!("{path} holds no language model"))
-            .hint("a run of a decoder has one; a proxy reads no text")
-    })?;
-    let file = folder.model_file();
-    if !file.is_file() {
-        return Err(Error::new(format!("{path} has no final weights"))
-            .hint(format!("train it to its end: exmy train --resume {path}")));
+    let shape = shape(folder)?;
+    let file = folder.weights()?;
+    if file != folder.model_file() {
+        say!("note: no final weights; taken are those of {}", printable_path(&file));
     }
     checkpoint::verify(&file)?;
-    Published::of_shape(folder.path(), shape)
+    Published::of_shape(folder.path(), shape, file)
+}
+
+/// The recipe of a model that is a run.
+///
+/// # Errors
+/// If the run's configuration cannot be read.
+pub(crate) fn recipe(model: &Published) -> Result<Option<Recipe>> {
+    let of_run = |path| Ok(Folder::new(path).config()?.recipe);
+    is_run(model.path()).then(|| of_run(model.path())).transpose()
 }
 
 /// The tokenizer that is wanted, or the model's.
 ///
 /// # Errors
-/// If there is none, or it cannot be read.
+/// If there is none, it cannot be read, or it is not the one of a run's data.
 pub(crate) fn tokenizer(model: &Published, wanted: Option<&Path>) -> Result<Tokenizer> {
-    if let Some(path) = wanted {
-        return Tokenizer::open(path);
+    if is_run(model.path()) {
+        let found = words::tokenizer(&Folder::new(model.path()), wanted)?;
+        return found.map_or_else(Tokenizer::bytes, Ok);
     }
-    if !is_run(model.path()) {
-        return Tokenizer::from_json(model.tokenizer()?);
-    }
-    let folder = Folder::new(model.path());
-    match words::beside(&folder.config()?.data.source)? {
-        Some(tokenizer) => Ok(tokenizer),
-        None if model.config().vocab == 256 => Tokenizer::bytes(),
-        None => Err(Error::new(format!(
-            "{} was trained on token numbers, and no tokenizer.json is beside its data",
-            printable_path(model.path())
-        ))
-        .hint("name the one that made them by --tokenizer FILE")),
+    match wanted {
+        Some(path) => Tokenizer::open(path),
+        None => Tokenizer::from_json(model.tokenizer()?),
     }
 }

@@ -44,9 +44,9 @@ use std::path::{Path, PathBuf};
 /// and became infinite or NaN. All other columns are of what is not lost, and of what is lost only
 /// because the type of --dequantize cannot hold it.
 ///
-/// IN may be a model, a folder of Hugging Face or a GGUF file, as `exmy eval` reads it. Then OUT is a folder:
-/// the weights of all linear operators in blocks are quantized, by the methods below or to nearest, and all
-/// else is written in F32.
+/// IN may be a model, a folder of Hugging Face, a GGUF file or a run, as `exmy eval` reads it. Then OUT is a
+/// folder: the weights of all linear operators in blocks are quantized, by the methods below or to nearest,
+/// and all else is written in F32. A run must have the shape of Llama, Qwen2, Qwen3 or OLMo 2.
 ///
 /// With --dequantize the rounded values are written in place of codes, in any format whatever its
 /// width. Without --to, --dequantize writes the values of the quantized tensors that IN holds.
@@ -131,8 +131,9 @@ Examples:
       --dequantize=bf16
   exmy quantize small.safetensors values.safetensors --dequantize
 
-A model, by methods that look at it:
-  exmy quantize SmolLM2-135M.gguf small --to mxfp4 --rotate \
+A model, to nearest or by methods that look at it:
+  exmy quantize runs/0001/f32-s1 small --to mxfp4
+  exmy quantize SmolLM2-135M.gguf small --to mxfp4 --rotate \\
       --gptq --calibrate book.txt
   exmy eval small --data other.txt --recipe f32
 
@@ -295,12 +296,12 @@ impl Arguments {
     fn of_model(&self) -> Result<Option<String>> {
         let input = &find_run(&self.input);
         let option = self.model.given();
-        if !(model::is_model(input) || option.is_some() && model::has_model(input)) {
+        if !model::is_model(input) {
             let Some(option) = option else { return Ok(None) };
             return Err(Error::new(format!(
                 "{option} looks at a model, and IN is a file of tensors"
             ))
-            .hint("name the model's folder, with config.json, or a GGUF file"));
+            .hint("name the model's folder, with config.json, a GGUF file or a run"));
         }
         let given = [
             ("--axis", self.axis.is_some()),

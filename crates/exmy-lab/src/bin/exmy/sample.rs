@@ -5,6 +5,7 @@ use clap::Args;
 use exmy::error::{Error, Result};
 use exmy::shown::{printable_lines, printable_path};
 use exmy_lab::runner::{OutFolder, find_run};
+use exmy_train::nn::decoder;
 use exmy_train::train::run::Folder;
 use exmy_train::train::sample::{Sampler, Sampling};
 use std::io::{IsTerminal, Write};
@@ -124,6 +125,14 @@ fn shown(bytes: &mut Vec<u8>) -> String {
         }
     }
     text
+}
+
+/// The shape of a run's language model.
+pub(crate) fn shape(folder: &Folder) -> Result<decoder::Config> {
+    folder.config()?.model.decoder().copied().ok_or_else(|| {
+        Error::new(format!("{} holds no language model", printable_path(folder.path())))
+            .hint("a run of a decoder has one; a proxy reads and writes no text")
+    })
 }
 
 /// The run meant by a run folder or an output folder.

@@ -56,6 +56,30 @@ impl Folder {
         self.0.join("model.safetensors")
     }
 
+    /// The file of its weights: the final ones or, where there are none, its newest checkpoint.
+    ///
+    /// # Errors
+    /// If it has neither, or its checkpoints cannot be listed.
+    pub fn weights(&self) -> Result<PathBuf> {
+        let (model, checkpoints) = (self.model_file(), self.checkpoints());
+        if model.exists() {
+            return Ok(model);
+        }
+        if let Some(&newest) = checkpoint::list(&checkpoints)?.last() {
+            return Ok(checkpoint::path(&checkpoints, newest));
+        }
+        let path = printable_path(&self.0);
+        Err(match self.summary_file().exists() {
+            true => Error::new(format!("{path} has no weights any more")).hint(format!(
+                "put back its model.safetensors or a checkpoint, or train it anew: exmy train --config \
+                 {path}/config.toml --out OTHER"
+            )),
+            false => Error::new(format!("{path} has no weights yet")).hint(format!(
+                "its training has not reached a checkpoint: exmy train --resume {path}"
+            )),
+        })
+    }
+
     /// Its `summary.json`.
     pub fn summary_file(&self) -> PathBuf {
         self.0.join("summary.json")

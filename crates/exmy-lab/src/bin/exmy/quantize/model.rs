@@ -58,6 +58,9 @@ pub(super) struct Options {
     /// Tokens of it that the model sees at once [default: 1024, or as many as it can]
     #[arg(long, value_name = "N", requires = "calibrate", help_heading = "Models")]
     window: Option<usize>,
+    /// A tokenizer.json in place of the model's, to read the text by and to write
+    #[arg(long, value_name = "FILE", help_heading = "Models")]
+    tokenizer: Option<PathBuf>,
 }
 
 impl Options {
@@ -70,19 +73,17 @@ impl Options {
             ("--gptq", self.gptq),
             ("--mse", self.mse),
             ("--calibrate", self.calibrate.is_some()),
+            ("--tokenizer", self.tokenizer.is_some()),
         ];
         given.into_iter().find(|(_, given)| *given).map(|(option, _)| option)
     }
 }
 
-/// Whether there is a model that others published, not a file of tensors.
+/// Whether there is a model, one that others published or a run of one's own, not a file of tensors.
 pub(super) fn is_model(input: &Path) -> bool {
-    input.join("config.json").is_file() || input.extension().is_some_and(|end| end == "gguf")
-}
-
-/// Whether there is a model for options that look at one: a run of one's own is one, too.
-pub(super) fn has_model(input: &Path) -> bool {
-    is_model(input) || is_run(input)
+    let is_published =
+        input.join("config.json").is_file() || input.extension().is_some_and(|end| end == "gguf");
+    is_published || is_run(input)
 }
 
 /// Writes the folder; what is said of it.
@@ -128,9 +129,10 @@ pub(super) fn quantize(
         (config, params) = untied(&config, params);
     }
     drop(reading);
-    let settings = settings(&model, &config, methods.rotate_down)?;
+    let wanted = options.tokenizer.as_deref();
+    let settings = settings(&model, &config, methods.rotate_down, wanted)?;
     let text = |path: &Path, most: usize| {
-        let tokens = read_tokens(path, &tokenizer(&model, None)?, most)?;
+        let tokens = read_tokens(path, &tokenizer(&model, wanted)?, most)?;
         known(&tokens, config.vocab).map(|()| tokens)
     };
     let mut seen = shape(&config, window);
@@ -164,6 +166,7 @@ fn settings(
     model: &Published,
     config: &Config,
     rotate_down: Option<u64>,
+    wanted: Option<&Path>,
 ) -> Result<Vec<(&'static str, String)>> {
     let mut value: Value = match fs::read(model.path().join("config.json")) {
         Ok(text) => serde_json::from_slice(&text)
@@ -178,13 +181,17 @@ fn settings(
     }
     let text = format!("{value:#}\n");
     let mut files = vec![("config.json", text)];
-    // A model without a tokenizer is one.
-    let known = match is_run(model.path()) {
-        true => tokenizer(model, None).map(|found| found.json().to_vec()),
+    let known = match wanted.is_some() || is_run(model.path()) {
+        true => tokenizer(model, wanted).map(|found| found.json().to_vec()),
         false => model.tokenizer(),
     };
-    if let Ok(tokenizer) = known {
-        files.push(("tokenizer.json", String::from_utf8_lossy(&tokenizer).into_owned()));
+    match known {
+        Ok(tokenizer) => {
+            files.push(("tokenizer.json", String::from_utf8_lossy(&tokenizer).into_owned()));
+        }
+        Err(error) if wanted.is_some() => return Err(error),
+        // A model without a tokenizer is one.
+        Err(error) => say!("note: no tokenizer.json is written: {error}"),
     }
     let ends = model.ends()?;
     if !ends.is_empty() {

@@ -1,6 +1,6 @@
 //! What a model's tokens are in text: bytes, or what the tokenizer beside its data says.
 
-use super::Arguments;
+use super::{Arguments, shape};
 use exmy::error::{Error, Result};
 use exmy::shown::printable_path;
 #[cfg(feature = "tokenizers")]
@@ -8,6 +8,11 @@ use exmy_lab::tokenizer::Tokenizer;
 use exmy_train::train::run::Folder;
 #[cfg(feature = "tokenizers")]
 use exmy_train::train::{data::Source, data::manifest::Manifest, digest::Sha256};
+#[cfg(feature = "tokenizers")]
+use std::path::Path;
+
+/// The vocabulary of a model of bytes.
+const BYTES: usize = 256;
 
 /// Text as tokens and back.
 pub(super) enum Words {
@@ -19,36 +24,22 @@ pub(super) enum Words {
 
 impl Words {
     /// Those of a run's model.
-    #[cfg_attr(not(feature = "tokenizers"), allow(unused_variables))]
+    #[cfg(feature = "tokenizers")]
     pub(super) fn of(folder: &Folder, arguments: &Arguments) -> Result<Self> {
-        let config = folder.config()?;
-        let vocab = config.model.decoder().map(|model| model.vocab);
-        #[cfg(feature = "tokenizers")]
-        {
-            let wanted = arguments.tokenizer.as_deref().map(Tokenizer::open).transpose()?;
-            let tokenizer = match wanted {
-                Some(tokenizer) => Some(tokenizer),
-                None => beside(&config.data.source)?,
-            };
-            if let (Some(vocab), Some(tokenizer)) = (vocab, tokenizer) {
-                if tokenizer.vocabulary() > vocab {
-                    let found = tokenizer.vocabulary();
-                    return Err(Error::new(format!(
-                        "the tokenizer has {found} tokens, and the model {vocab}"
-                    ))
-                    .hint("--tokenizer names the one that its data were made by"));
-                }
-                return Ok(Self::Tokens(Box::new(tokenizer), 0));
-            }
+        let found = tokenizer(folder, arguments.tokenizer.as_deref())?;
+        Ok(found.map_or(Self::Bytes, |tokenizer| Self::Tokens(Box::new(tokenizer), 0)))
+    }
+
+    /// Those of a run's model.
+    #[cfg(not(feature = "tokenizers"))]
+    pub(super) fn of(folder: &Folder, _: &Arguments) -> Result<Self> {
+        if shape(folder)?.vocab == BYTES {
+            return Ok(Self::Bytes);
         }
-        if vocab != Some(256) {
-            return Err(Error::new(format!(
-                "{} was trained on token numbers, not on bytes",
-                printable_path(folder.path())
-            ))
-            .hint("turning its tokens into text needs the tokenizer that made them"));
-        }
-        Ok(Self::Bytes)
+        let path = printable_path(folder.path());
+        Err(Error::new(format!("{path} was trained on token numbers, not on bytes")).hint(
+            "this program was built without what turns its tokens into text: feature `tokenizers`",
+        ))
     }
 
     /// The tokens of a prompt.
@@ -88,9 +79,57 @@ impl Words {
     }
 }
 
+/// The tokenizer of a run: the one that is wanted, or the one beside its data; none where tokens are bytes.
+///
+/// # Errors
+/// If there is none, it cannot be read, or another one made the run's data.
+#[cfg(feature = "tokenizers")]
+pub(crate) fn tokenizer(folder: &Folder, wanted: Option<&Path>) -> Result<Option<Tokenizer>> {
+    let (run, vocab) = (printable_path(folder.path()), shape(folder)?.vocab);
+    let fitting = |tokenizer: Tokenizer| match tokenizer.vocabulary() {
+        count if count > vocab => {
+            Err(Error::new(format!("the tokenizer has {count} tokens, and the model {vocab}"))
+                .hint("--tokenizer names the one that its data were made by"))
+        }
+        _ => Ok(tokenizer),
+    };
+    let own = beside(&folder.config()?.data.source);
+    let Some(path) = wanted else {
+        return match own? {
+            Some(tokenizer) => fitting(tokenizer).map(Some),
+            None if vocab == BYTES => Ok(None),
+            None => Err(Error::new(format!(
+                "{run} was trained on token numbers, and no tokenizer.json is beside its data"
+            ))
+            .hint("name the one that made them by --tokenizer FILE")),
+        };
+    };
+    let tokenizer = fitting(Tokenizer::open(path)?)?;
+    let (own, whose) = match own {
+        Ok(None) if vocab == BYTES => (Tokenizer::bytes()?, "the bytes of text"),
+        Ok(Some(own)) => (own, "the tokenizer.json beside its data"),
+        _ => {
+            say!(
+                "note: {run} has no tokenizer.json beside its data that would tell whether this one made them"
+            );
+            return Ok(Some(tokenizer));
+        }
+    };
+    if !own.has_tokens_of(&tokenizer) {
+        let (path, found) = (printable_path(path), tokenizer.vocabulary());
+        let count = own.vocabulary();
+        return Err(Error::new(format!(
+            "--tokenizer {path} has other tokens, {found} of them, than {run} was trained on: the {count} of \
+             {whose}"
+        ))
+        .hint("leave the option out"));
+    }
+    Ok(Some(tokenizer))
+}
+
 /// The tokenizer beside the data that the data were made by, if there is one.
 #[cfg(feature = "tokenizers")]
-pub(crate) fn beside(source: &Source) -> Result<Option<Tokenizer>> {
+fn beside(source: &Source) -> Result<Option<Tokenizer>> {
     let Source::Path(path) = source else { return Ok(None) };
     let folder = if path.is_dir() { Some(&**path) } else { path.parent() };
     let Some(folder) = folder else { return Ok(None) };
