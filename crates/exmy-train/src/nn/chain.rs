@@ -8,10 +8,11 @@
 use crate::nn::device::{Device, Slice, SliceMut};
 use std::ops::Range;
 
-/// Where sums come from and where they go, in one pass. Every pass names the ranges of all parameters once, in
-/// the same order, those of one layer together.
+/// Where sums come from and where they go, in one pass. Every pass names the ranges of all parameters once,
+/// in the same order, those of one layer together.
 pub trait Chain<D: Device> {
-    /// Before the first addition to a range of the gradient: lets it hold what the parts before have added up.
+    /// Before the first addition to a range of the gradient: lets it hold what the parts before have added
+    /// up.
     fn begins(&mut self, device: &D, grads: SliceMut<'_, D>, range: Range<usize>);
 
     /// After the last addition: the sum may be handed on.
