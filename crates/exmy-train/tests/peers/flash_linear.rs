@@ -48,7 +48,7 @@ fn together(parts: [&[f32]; 3]) -> Vec<f32> {
 
 /// The largest difference, as a part of the largest element.
 #[track_caller]
-fn apart(found: &[f32], expected: &[f32]) -> f64 {
+pub(super) fn apart(found: &[f32], expected: &[f32]) -> f64 {
     assert_eq!(found.len(), expected.len());
     let largest = expected.iter().fold(0.0_f64, |m, x| m.max(f64::from(x.abs())));
     assert!(largest > 0.0 && found.iter().all(|x| x.is_finite()));

@@ -11,6 +11,7 @@
 mod flash_linear;
 mod losses;
 mod proxy;
+mod transformer_engine;
 
 use exmy_train::train::config::Config;
 use exmy_train::train::data::{Batches, DataOptions, Dataset, Source};
@@ -136,6 +137,11 @@ fn write_models() {
 }
 
 fn write_model(path: &Path, config: &Config, data: &Dataset) {
+    save(path, config, &tensors(config, data));
+}
+
+/// What a training starts from, its batches and losses.
+fn tensors(config: &Config, data: &Dataset) -> Vec<Tensor> {
     let trainer = Trainer::new(config, data).unwrap();
     let params = &trainer.state().params;
     let mut tensors: Vec<Tensor> = Vec::new();
@@ -158,7 +164,7 @@ fn write_model(path: &Path, config: &Config, data: &Dataset) {
     tensors.push(("batches.targets".into(), Dtype::I32, shape, predicted));
     let losses = train(config, data).0.iter().flat_map(|loss| loss.to_le_bytes()).collect();
     tensors.push(("exmy.losses".into(), Dtype::F64, vec![steps as usize], losses));
-    save(path, config, &tensors);
+    tensors
 }
 
 /// Name, element type, shape and bytes of what a file holds.

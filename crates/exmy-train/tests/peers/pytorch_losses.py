@@ -199,8 +199,8 @@ class Decoder(nn.Module):
             x = x + model.embed_positions.weight[: tokens.shape[1]]
         for layer in model.layers:
             x = layer(x)
-        head = self.lm_head if hasattr(self, "lm_head") else model.embed_tokens
-        return F.linear(model.norm(x), head.weight)
+        x = model.norm(x)
+        return self.lm_head(x) if hasattr(self, "lm_head") else F.linear(x, model.embed_tokens.weight)
 
 
 def learning_rate(train, step):
