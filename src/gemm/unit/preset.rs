@@ -345,9 +345,12 @@ fn blackwell(a: Input, b: Input, result: Format, four: bool) -> Option<Parameter
     let only_four = both(a, b, &[Format::E2M1]) && x == y;
     let of_four = [Format::E8M0, Format::UE4M3].contains(&x.format) && [16, 32].contains(&x.block);
     match result {
-        Format::F32 if four && only_four && of_four => {
-            Some(Parameters { order: StepOrder::Groups, products: 64, fraction: 35, ..step })
-        }
+        Format::F32 if four && only_four && of_four => into(
+            Parameters { order: StepOrder::Groups, products: 64, fraction: 35, ..step },
+            result,
+            single,
+            half,
+        ),
         Format::F32 if common => into(step, result, single, half),
         _ => None,
     }
