@@ -57,7 +57,7 @@ pub use explain::{Coded, Event, Explanation, Name, Placed};
 pub use factor::{Factor, FactorClass};
 pub use input::{Input, Scale};
 pub use name::{Formats, Model};
-pub use parameters::{Beyond, Cut, Nan, Parameters, StepOrder, Subnormals, Underflow};
+pub use parameters::{Beyond, Cut, Nan, Parameters, StepOrder, Underflow, UnitFlush};
 pub use preset::Preset;
 pub use row::Row;
 pub use rows::Rows;
@@ -65,7 +65,7 @@ pub use rows::Rows;
 use alloc::vec;
 
 use crate::format::Format;
-use crate::round::Rounding;
+use crate::round::{Operands, Rounding};
 use exact::Accumulator;
 use explain::Log;
 use lanes::LaneJob;
@@ -161,10 +161,9 @@ impl Unit {
                 );
             }
         }
-        if p.subnormals != Subnormals::Kept && (p.order.is_aligned() || register) {
+        if p.operands == Operands::Away {
             return Some(
-                "orders that align keep subnormal numbers; flush= works with the orders tree, fma and \
-                 even-odd",
+                "units read subnormal operands as subnormals=exact, zero or positive-zero",
             );
         }
         if register {
@@ -408,8 +407,7 @@ impl Unit {
         let Some(every) = self.parameters.promote else { return chain(0..k, addend, log) };
         (0..k).step_by(every as usize).fold(addend, |sum, first| {
             let part = chain(first..k.min(first + every as usize), 0, log);
-            let rules = self.parameters.rules(Rounding::TiesToEven);
-            steps::add_nearest(self.result, rules, sum, part, log)
+            self.parameters.add_nearest(self.result, sum, part, log)
         })
     }
 

@@ -3,6 +3,7 @@
 #![cfg(feature = "std")]
 
 mod fast;
+mod flush;
 mod literals;
 mod names;
 mod oracle;

@@ -26,7 +26,11 @@ fn texts_round_trip() {
         ),
         ("custom,order=late,limit=100,f2=30:f16", "custom,order=late,f2=30,limit=100:f16"),
         ("fast:mxint8,nvfp4", "fast:int8/32:e8m0,e2m1/16:ue4m3"),
-        ("amx,flush=none:bf16", "amx,flush=none:bf16"),
+        ("amx,flush=none:bf16", "amx,flush=flush-none,subnormals=exact:bf16"),
+        ("amx,flush=flush-tiny,subnormals=zero:bf16", "amx:bf16"),
+        ("hopper,flush=cdna2:e4m3", "hopper,flush=flush-output,subnormals=positive-zero:e4m3"),
+        ("cdna2,SUBNORMALS=Exact:f16", "cdna2,subnormals=exact:f16"),
+        ("fast,flush=amx,subnormals=exact:bf16", "fast,flush=flush-tiny:bf16"),
         ("custom,order=groups,group=16,l=64:nvfp4", "custom,order=groups,l=64:e2m1/16:ue4m3"),
     ] {
         let unit: Unit = text.parse().unwrap_or_else(|error| panic!("{text}: {error}"));
@@ -107,10 +111,10 @@ fn wrong_texts_are_answered() {
         ("hopper,promote=0:f16", &["1 to 1048576"]),
         ("custom:f32", &["12 significant bits"]),
         ("custom:nvfp4", &["need order=groups"]),
+        ("custom,flush=yes:bf16", &["flush=\"yes\" is not possible: flush-none, flush-input"]),
+        ("custom,subnormals=away:bf16", &["is not possible: exact, zero or positive-zero"]),
         // A key that would change nothing is refused.
-        ("custom,flush=cdna2:bf16", &["keep subnormal numbers", "tree, fma and even-odd"]),
-        ("hopper,flush=amx:e4m3", &["keep subnormal numbers"]),
-        ("custom,out=int32b-30@rtz,flush=amx:int8b-6", &["keep subnormal numbers"]),
+        ("custom,flush=flush-output:int8b-6+int32b-30", &["a fixed-point result has no subnormal"]),
         ("blackwell:e2m1/row:e8m0", &["do not run along the sum"]),
         ("blackwell:e2m1/16:ue4m4", &["ue4m"]),
         ("", &["matrix unit"]),

@@ -1,10 +1,10 @@
 //! The heart of every fused sum: terms cut to a common last place and added as integers.
 
 use super::factor::{Factor, FactorClass};
-use super::parameters::{Cut, Nan, Underflow};
+use super::parameters::{Cut, Nan, Parameters, Underflow};
 use crate::format::Format;
 use crate::math::{Context, Operand};
-use crate::round::{Exact, NanCode, Overflow, Rounding, Rules};
+use crate::round::{Exact, NanCode, Overflow, Rules};
 
 impl Cut {
     /// A term in units of `2^unit`, and whether digits were lost. `Exact` is not for here.
@@ -104,15 +104,14 @@ pub(super) fn special<'a>(terms: impl Iterator<Item = &'a Factor>) -> Option<Fac
 pub(super) fn round(
     exact: Exact,
     output: Format,
-    rounding: Rounding,
-    underflow: Underflow,
+    parameters: &Parameters,
     word: Option<u32>,
 ) -> u64 {
-    let rules = Rules::DEFAULT.with_rounding(rounding).with_overflow(Overflow::Infinity);
-    let code = output.round_by(exact, &rules, word.unwrap_or(0)).code;
+    let rules = parameters.rules(parameters.rounding).with_overflow(Overflow::Infinity);
+    let code = parameters.flushed(output, output.round_by(exact, &rules, word.unwrap_or(0)));
     let negative_zero = 1 << (output.bits() - 1);
     let zero = exact.significand == 0 && !exact.sticky;
-    let positive = zero || underflow == Underflow::Positive;
+    let positive = zero || parameters.underflow == Underflow::Positive;
     if code == negative_zero && positive { 0 } else { code }
 }
 

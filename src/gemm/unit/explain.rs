@@ -63,6 +63,11 @@ pub struct Placed {
 /// One thing that happened.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Event {
+    /// Subnormal operands were read as zero.
+    Zeroed {
+        /// Terms that have one, as a factor or scale or by themselves.
+        terms: Vec<Name>,
+    },
     /// Terms were aligned, cut and added.
     Align {
         /// The exponent they were aligned to.
@@ -113,6 +118,8 @@ pub enum Event {
         rounding: Rounding,
         /// The random word, where the mode is stochastic.
         word: Option<u32>,
+        /// Whether it would be another number were it not below the smallest normal one.
+        flushed: bool,
         /// The result.
         code: u64,
     },
@@ -148,6 +155,12 @@ impl Log {
         }
     }
 
+    pub(super) fn add_some(&mut self, event: impl FnOnce() -> Option<Event>) {
+        if let Some(events) = &mut self.0 {
+            events.extend(event());
+        }
+    }
+
     pub(super) fn into_events(self) -> Vec<Event> {
         self.0.unwrap_or_default()
     }
@@ -180,6 +193,11 @@ impl fmt::Display for Explanation {
 impl Event {
     fn write(&self, f: &mut fmt::Formatter<'_>, width: usize) -> fmt::Result {
         match self {
+            Self::Zeroed { terms } => {
+                let mut words = alloc::vec![Short::new("subnormal operands read as zero in")];
+                words.extend(terms.iter().map(|name| text(format_args!("{name}"))));
+                wrapped(f, width, &words)
+            }
             Self::Align { exponent, fraction, cut, terms, sum } => {
                 let how = match cut {
                     Cut::Truncate => "truncated",
@@ -256,13 +274,17 @@ impl Event {
                 write_terms(f, terms)?;
                 writeln!(f, "  -> {}", Coded(*format, *code))
             }
-            Self::Round { exact, format, rounding, word, code } => {
+            Self::Round { exact, format, rounding, word, flushed, code } => {
                 if let (Some(word), Rounding::Stochastic { bits, .. }) = (word, rounding) {
                     let random = u64::from(*word) << bits >> 32;
                     writeln!(f, "random word 0x{word:08x}: {random} of {}", 1_u64 << bits)?;
                 }
-                let lost = if changed(*exact, *format, *code) { "" } else { ", exact" };
-                writeln!(f, "round {rounding} to {format}: {}{lost}", Coded(*format, *code))
+                let note = match changed(*exact, *format, *code) {
+                    _ if *flushed => ", flushed",
+                    true => "",
+                    false => ", exact",
+                };
+                writeln!(f, "round {rounding} to {format}: {}{note}", Coded(*format, *code))
             }
             Self::Operate { operation, operands, result, code } => {
                 let mut parts: Vec<Short> = [Short::new(operation)].into();

@@ -1,66 +1,45 @@
 //! The orders of IEEE operations: each rounds, as the fused orders do not.
 
 use super::explain::{Event, Log};
-use super::parameters::{Parameters, StepOrder, Subnormals};
+use super::parameters::{Parameters, StepOrder};
 use super::steps::{Step, WIDEST};
-use crate::format::{Format, Value};
+use crate::format::Format;
 use crate::math::{Context, Operand};
-use crate::round::Rules;
+use crate::round::Rounded;
 
 /// Operations with one format and one set of rules.
 struct Operations<'a> {
-    /// Rounds: to the result's format, or to one of its precision and a wider range, where what
-    /// is too small is flushed by what it is there.
     context: Context,
-    result: Format,
+    parameters: &'a Parameters,
     log: &'a mut Log,
 }
 
 impl<'a> Operations<'a> {
-    fn new(parameters: &Parameters, result: Format, log: &'a mut Log) -> Self {
-        let to = match parameters.subnormals {
-            Subnormals::Amx => wider(result),
-            _ => result,
-        };
-        Self { context: Context::new(to, parameters.rules(parameters.rounding)), result, log }
+    fn new(parameters: &'a Parameters, result: Format, log: &'a mut Log) -> Self {
+        let context = Context::new(result, parameters.rules(parameters.rounding));
+        Self { context, parameters, log }
     }
 
-    /// A rounded number in the result's range.
-    fn store(&self, code: u64) -> u64 {
-        let wide = Operand::new(self.context.to, code);
-        if wide.format == self.result {
-            return code;
-        }
-        let value = wide.value();
-        let Value::Finite { negative, significand, exponent } = value else {
-            return Context::new(self.result, self.context.rules).convert(wide).code;
-        };
-        let top = exponent + significand.max(1).ilog2() as i32;
-        if significand != 0 && top < self.result.emin() {
-            return u64::from(negative) << (self.result.bits() - 1);
-        }
-        Context::new(self.result, Rules::DEFAULT).convert(wide).code
-    }
-
-    fn done(&mut self, operation: &'static str, operands: &[Operand], code: u64) -> Operand {
-        let (result, code) = (self.result, self.store(code));
+    fn done(&mut self, operation: &'static str, operands: &[Operand], rounded: Rounded) -> Operand {
+        let result = self.context.to;
+        let code = self.parameters.flushed(result, rounded);
         self.log.add(|| Event::Operate { operation, operands: operands.to_vec(), result, code });
         Operand::new(result, code)
     }
 
     fn add(&mut self, a: Operand, b: Operand) -> Operand {
-        let code = self.context.add(a, b).code;
-        self.done("add", &[a, b], code)
+        let rounded = self.context.add(a, b);
+        self.done("add", &[a, b], rounded)
     }
 
     fn mul(&mut self, a: Operand, b: Operand) -> Operand {
-        let code = self.context.mul(a, b).code;
-        self.done("mul", &[a, b], code)
+        let rounded = self.context.mul(a, b);
+        self.done("mul", &[a, b], rounded)
     }
 
     fn fma(&mut self, a: Operand, b: Operand, c: Operand) -> Operand {
-        let code = self.context.fma(a, b, c).code;
-        self.done("fma", &[a, b, c], code)
+        let rounded = self.context.fma(a, b, c);
+        self.done("fma", &[a, b, c], rounded)
     }
 
     /// The balanced tree of sums over a power of two of terms.
@@ -74,11 +53,6 @@ impl<'a> Operations<'a> {
             }
         }
     }
-}
-
-/// As many significant bits and a range for what the format cannot hold.
-fn wider(format: Format) -> Format {
-    Format::ieee((format.exp_bits() + 2).min(16), format.man_bits()).unwrap_or(format)
 }
 
 impl Parameters {

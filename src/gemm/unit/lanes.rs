@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 
 use super::align::{AlignedSum, round, store};
 use super::factor::{Factor, FactorClass};
-use super::parameters::{Cut, Parameters, StepOrder, Subnormals, Underflow};
+use super::parameters::{Cut, Parameters, StepOrder, Underflow};
 use super::row::Row;
 use crate::format::Format;
 use crate::math::{Context, Operand};
@@ -54,7 +54,7 @@ impl UnitLanes {
             // A lane adds up four products.
             && parameters.products <= 64
             && parameters.zeros.is_none()
-            && parameters.subnormals == Subnormals::Kept
+            && parameters.keeps_subnormals()
             && parameters.promote.is_none_or(|every| !quarters && every % parameters.products == 0);
         let digits = format.man_bits();
         // A cut product has two bits more than the fraction, and a lane adds up four of them.
@@ -90,7 +90,7 @@ impl UnitLanes {
                     if quarters {
                         factor = factor.in_binary16();
                     }
-                    if let Some(scale) = row.scale(k) {
+                    if let Some(scale) = row.scale(k, parameters) {
                         factor = factor.shifted_by(scale);
                     }
                     if factor.class != FactorClass::Finite {
@@ -230,11 +230,7 @@ fn finish(parameters: &Parameters, sum: AlignedSum, result: Format) -> u64 {
         && parameters.underflow == Underflow::Positive
         && result == Format::F32;
     if !(view && truncated && output.man_bits() <= 23) {
-        return store(
-            output,
-            round(sum.exact(), output, parameters.rounding, parameters.underflow, None),
-            result,
-        );
+        return store(output, round(sum.exact(), output, parameters, None), result);
     }
     if sum.sum == 0 {
         return 0;

@@ -4,7 +4,7 @@
 //! the parameters those that are the preset's. `hopper:e4m3`, `hopper:e4m3,e5m2+f16`,
 //! `hopper,promote=128:e4m3`, `custom,l=8,f=24,floor=none:e5m3`, `blackwell:nvfp4`.
 
-use alloc::string::String;
+use alloc::string::{String, ToString};
 use core::fmt;
 use core::str::FromStr;
 
@@ -12,9 +12,10 @@ use super::Unit;
 use super::error::UnitError;
 use super::input::Input;
 use super::parameters::Cut;
-use super::parameters::{Beyond, Nan, Parameters, StepOrder, Subnormals, Underflow};
+use super::parameters::{Beyond, Nan, Parameters, StepOrder, Underflow, UnitFlush};
 use super::preset::{FACTS, Preset};
 use crate::format::Format;
+use crate::round::{Flush, Operands};
 use crate::text::{Short, UnknownName};
 
 const ORDERS: [(&str, StepOrder); 8] = [
@@ -31,8 +32,12 @@ const ORDERS: [(&str, StepOrder); 8] = [
 const CUTS: [(&str, Cut); 4] =
     [("rz", Cut::Truncate), ("rd", Cut::Floor), ("sticky", Cut::Sticky), ("exact", Cut::Exact)];
 
-const SUBNORMALS: [(&str, Subnormals); 3] =
-    [("none", Subnormals::Kept), ("cdna2", Subnormals::PositiveZero), ("amx", Subnormals::Amx)];
+/// What both `flush` and `subnormals` are at some devices.
+const DEVICES: [(&str, (UnitFlush, Operands)); 3] = [
+    ("none", (UnitFlush::As(Flush::None), Operands::Exact)),
+    ("cdna2", (UnitFlush::As(Flush::Output), Operands::PositiveZero)),
+    ("amx", (UnitFlush::Tiny, Operands::Zero)),
+];
 
 const PRODUCTS: [(&str, bool); 2] = [("raw", false), ("normal", true)];
 
@@ -44,7 +49,7 @@ const BEYOND: [(&str, Beyond); 2] = [("saturate", Beyond::Saturate), ("wrap", Be
 const NANS: [(&str, Nan); 3] = [("ones", Nan::Ones), ("quiet", Nan::Quiet), ("x86", Nan::X86)];
 
 /// Keys, what each may be, in the order they print in.
-const KEYS: [(&str, &str); 18] = [
+const KEYS: [(&str, &str); 19] = [
     ("order", "fused, quarters, late, halves, groups, tree, fma or even-odd"),
     ("l", "1 to 256"),
     ("f", "0 to 40"),
@@ -64,7 +69,12 @@ const KEYS: [(&str, &str); 18] = [
     ),
     ("overflow", "saturate or wrap"),
     ("underflow", "positive or signed"),
-    ("flush", "none, cdna2 or amx"),
+    (
+        "flush",
+        "flush-none, flush-input, flush-candidates, flush-output or flush-tiny; or subnormals= along with \
+         it: none, cdna2 or amx",
+    ),
+    ("subnormals", "exact, zero or positive-zero"),
     ("nan", "ones, quiet or x86"),
     ("promote", "1 to 1048576, or none"),
 ];
@@ -291,7 +301,11 @@ impl Parameters {
             "out" => Short::new(&alloc::format!("{}@{}", self.output, self.rounding)),
             "overflow" => name_of(&BEYOND, &self.beyond),
             "underflow" => name_of(&UNDERFLOWS, &self.underflow),
-            "flush" => name_of(&SUBNORMALS, &self.subnormals),
+            "flush" => match self.flush {
+                UnitFlush::As(flush) => Short::new(&flush.to_string()),
+                UnitFlush::Tiny => Short::new("flush-tiny"),
+            },
+            "subnormals" => Short::new(&self.operands.to_string()),
             "nan" => name_of(&NANS, &self.nan),
             _ => optional(self.promote),
         }
@@ -322,7 +336,7 @@ impl Parameters {
                 key,
                 names,
                 "order, l, f, product, align, floor, zeros, f2, align2, reach, limit, group, out, \
-                 overflow, underflow, flush, nan, promote, each as KEY=VALUE",
+                 overflow, underflow, flush, subnormals, nan, promote, each as KEY=VALUE",
             )));
         };
         self.assign(key, value).ok_or(UnitError::Value { key, given: Short::new(value), possible })
@@ -348,7 +362,15 @@ impl Parameters {
             }
             "overflow" => self.beyond = named(&BEYOND, value)?,
             "underflow" => self.underflow = named(&UNDERFLOWS, value)?,
-            "flush" => self.subnormals = named(&SUBNORMALS, value)?,
+            "flush" => match named(&DEVICES, value) {
+                Some((flush, operands)) => (self.flush, self.operands) = (flush, operands),
+                None if value.eq_ignore_ascii_case("flush-tiny") => self.flush = UnitFlush::Tiny,
+                None => self.flush = UnitFlush::As(value.parse().ok()?),
+            },
+            "subnormals" => {
+                let read = value.parse().ok().filter(|read| *read != Operands::Away);
+                self.operands = read?;
+            }
             "nan" => self.nan = named(&NANS, value)?,
             _ => self.promote = maybe(value, 1, 1 << 20)?.map(|every| every as u32),
         }

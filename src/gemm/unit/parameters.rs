@@ -1,7 +1,9 @@
 //! Everything in which matrix units differ: [`Parameters`].
 
+use super::factor::Factor;
 use crate::format::Format;
-use crate::round::{Flush, NanCode, NanRules, Operands, Payload, Rounding, Rules};
+use crate::math::Operand;
+use crate::round::{Flags, Flush, NanCode, NanRules, Operands, Payload, Rounded, Rounding, Rules};
 
 /// What becomes of a term's digits below the last place that alignment keeps.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -58,18 +60,15 @@ impl StepOrder {
     }
 }
 
-/// What becomes of subnormal numbers in the orders of IEEE operations.
+/// What becomes of results below the smallest normal number of the format that they are rounded to.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Subnormals {
-    /// They are kept. Text: `none`.
-    Kept,
-    /// Operands below their format's smallest normal number count as +0, results below binary32's
-    /// become a zero of their sign (AMD CDNA2 by MMA-Sim). Text: `cdna2`.
-    PositiveZero,
-    /// Operands count as a zero of their sign, and results become one that are below binary32's
-    /// smallest normal number when rounded to 24 bits with an unbounded exponent (Intel AMX). Text:
-    /// `amx`.
-    Amx,
+#[non_exhaustive]
+pub enum UnitFlush {
+    /// What [`Rules`] have too: `flush-none`, `flush-input`, `flush-candidates`, `flush-output`.
+    As(Flush),
+    /// Zero if below it when rounded to as many bits with an unbounded exponent, as underflow after
+    /// rounding is detected (Intel AMX). Text: `flush-tiny`.
+    Tiny,
 }
 
 /// The sign of a result of the aligned orders that is zero although the sum is not.
@@ -138,14 +137,15 @@ impl Nan {
 /// of one is the addend of the next. A step of an aligned order:
 ///
 /// 1. A NaN among the operands, infinity times zero, or infinities of both signs give NaN;
-///    otherwise an infinity wins.
+///    otherwise an infinity wins. Subnormal operands may count as zero ([`operands`](Self::operands)).
 /// 2. Products are exact, their exponents the sums of their factors'.
 /// 3. The alignment exponent is the largest of the terms that are not zero, and at least
 ///    [`floor`](Self::floor).
 /// 4. Every term is cut to [`fraction`](Self::fraction) bits below that exponent.
 /// 5. The terms are added exactly, so their order does not matter.
 /// 6. The sum is rounded once to [`output`](Self::output). What is too large becomes infinity, a
-///    zero sum is +0, and so is or is not what rounds to zero ([`underflow`](Self::underflow)).
+///    zero sum is +0, and so is or is not what rounds to zero ([`underflow`](Self::underflow)) or is
+///    flushed ([`flush`](Self::flush)).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Parameters {
     /// How a step is put together. Text: `order=`.
@@ -191,8 +191,13 @@ pub struct Parameters {
     /// The sign of a sum that is rounded to zero, in the aligned orders. Text: `underflow=positive` or
     /// `underflow=signed`.
     pub underflow: Underflow,
-    /// What becomes of subnormal numbers; the aligned orders keep them. Text: `flush=`.
-    pub subnormals: Subnormals,
+    /// What becomes of results below the smallest normal number of what they are rounded to: of
+    /// [`output`](Self::output), of the result where that is a register. Text: `flush=`.
+    pub flush: UnitFlush,
+    /// How subnormal elements, block scales, addends and sums of steps before are read. A sum that is read
+    /// again is a code of the result's format. Text: `subnormals=exact`, `subnormals=zero` or
+    /// `subnormals=positive-zero`.
+    pub operands: Operands,
     /// What becomes of NaN. Text: `nan=ones`, `nan=quiet` or `nan=x86`.
     pub nan: Nan,
     /// The number of products after which the sum is added to an accumulator by an IEEE addition, to
@@ -221,7 +226,8 @@ impl Parameters {
             rounding: Rounding::TowardZero,
             beyond: Beyond::Saturate,
             underflow: Underflow::Positive,
-            subnormals: Subnormals::Kept,
+            flush: UnitFlush::As(Flush::None),
+            operands: Operands::Exact,
             nan: Nan::Ones,
             promote: None,
         }
@@ -243,16 +249,48 @@ impl Parameters {
         if matches!(self.order, StepOrder::Quarters) { 2 } else { 1 }
     }
 
-    /// The rules of IEEE operations to a mode.
+    /// The rules of IEEE operations to a mode; [`flushed`](Self::flushed) has the rest.
     pub(super) const fn rules(&self, rounding: Rounding) -> Rules {
         let mut rules = Rules::DEFAULT.with_rounding(rounding);
-        (rules.operands, rules.flush) = match self.subnormals {
-            Subnormals::Kept => (Operands::Exact, Flush::None),
-            Subnormals::PositiveZero => (Operands::PositiveZero, Flush::Output),
-            // What is flushed is decided before the range is applied.
-            Subnormals::Amx => (Operands::Zero, Flush::None),
+        rules.operands = self.operands;
+        rules.flush = match self.flush {
+            UnitFlush::As(flush) => flush,
+            UnitFlush::Tiny => Flush::Output,
         };
         rules.nan = self.nan.rules();
         rules
+    }
+
+    /// The code of a number that was rounded by [`rules`](Self::rules): what is still tiny is the smallest
+    /// normal number that a smaller one became.
+    pub(super) const fn flushed(&self, format: Format, rounded: Rounded) -> u64 {
+        let tiny = rounded.flags.contains(Flags::UNDERFLOW) && format.has_zero();
+        match self.flush {
+            UnitFlush::Tiny if tiny && format.has_negative_zero() => {
+                rounded.code & !format.magnitude_mask()
+            }
+            UnitFlush::Tiny if tiny => 0,
+            _ => rounded.code,
+        }
+    }
+
+    /// Whether subnormal numbers are what they are, on both sides.
+    pub(super) const fn keeps_subnormals(&self) -> bool {
+        matches!(self.operands, Operands::Exact) && matches!(self.flush, UnitFlush::As(Flush::None))
+    }
+
+    /// Whether a code stands for a subnormal number that counts as zero.
+    pub(super) const fn zeroes(&self, format: Format, code: u64) -> bool {
+        !matches!(self.operands, Operands::Exact) && Operand::new(format, code).is_subnormal()
+    }
+
+    /// The number that a code is read as.
+    pub(super) const fn read(&self, format: Format, code: u64) -> Factor {
+        let factor = Factor::new(format, code);
+        if !self.zeroes(format, code) {
+            return factor;
+        }
+        let negative = factor.negative && matches!(self.operands, Operands::Zero);
+        Factor { negative, significand: 0, ..factor }
     }
 }

@@ -8,9 +8,9 @@
 //! says what the sources leave open.
 
 use super::input::Input;
-use super::parameters::{Nan, Parameters, StepOrder, Subnormals};
+use super::parameters::{Nan, Parameters, StepOrder, UnitFlush};
 use crate::format::{Format, Sign};
-use crate::round::Rounding;
+use crate::round::{Flush, Operands, Rounding};
 
 /// A matrix unit by name.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -175,7 +175,12 @@ impl Preset {
             Self::Amx => {
                 let bf16 = plain(a, b) == Some(Format::BF16) && result == Format::F32;
                 let order = Parameters::ieee(StepOrder::EvenOdd, 32, result);
-                bf16.then_some(Parameters { subnormals: Subnormals::Amx, nan: Nan::X86, ..order })
+                bf16.then_some(Parameters {
+                    flush: UnitFlush::Tiny,
+                    operands: Operands::Zero,
+                    nan: Nan::X86,
+                    ..order
+                })
             }
             Self::Fast => {
                 let exact = |input: Input| {
@@ -214,7 +219,8 @@ impl Preset {
         let ieee = |order, products| Some(Parameters::ieee(order, products, Format::F32));
         let flushed = |products| {
             let tree = Parameters::ieee(StepOrder::Tree, products, Format::F32);
-            Some(Parameters { subnormals: Subnormals::PositiveZero, ..tree })
+            let flush = UnitFlush::As(Flush::Output);
+            Some(Parameters { flush, operands: Operands::PositiveZero, ..tree })
         };
         let exact = |products| {
             let step = Parameters::ieee(StepOrder::Fused, products, Format::F32);

@@ -10,10 +10,11 @@ use super::Unit;
 use super::align::{round, round_special, special};
 use super::explain::{Event, Log, Name, Placed};
 use super::factor::{Factor, FactorClass};
-use super::parameters::{Beyond, Cut, Parameters};
+use super::parameters::{Beyond, Cut, Parameters, UnitFlush};
 use super::row::Row;
-use crate::format::{Format, Sign};
-use crate::round::{Overflow, Rules};
+use super::steps::{Step, rounded};
+use crate::format::Sign;
+use crate::round::{Flush, Overflow, Rules};
 
 /// A term of as many last places is too large for any register of 53 bits; 257 of them still have a sum.
 const LARGEST: i64 = 1 << 54;
@@ -77,6 +78,8 @@ impl Unit {
             Some("sums in fixed point (out=intW) have order=fused, align=rz or rd, and no promote=")
         } else if !powers {
             Some("sums in fixed point take scales that are powers of two")
+        } else if p.flush != UnitFlush::As(Flush::None) && result.sign() == Sign::TwosComplement {
+            Some("a fixed-point result has no subnormal numbers that flush= could be about")
         } else if specials && !result.has_nan() {
             Some("operands with NaN or infinity need a result that has NaN, such as f32")
         } else {
@@ -96,7 +99,9 @@ impl Unit {
         let p = &self.parameters;
         let k = a.codes.len();
         let unit = p.output.lsb();
-        let addend = Factor::new(self.result, addend);
+        let whole = Step { a, b, range: 0..k, result: self.result, addend, words: &[] };
+        log.add_some(|| p.zeroed(&whole));
+        let addend = p.read(self.result, addend);
         let products: Vec<Factor> = (0..k).map(|k| p.product(a, b, k)).collect();
         let all = || products.iter().chain([&addend]);
         if let Some(found) = special(all()) {
@@ -135,10 +140,9 @@ impl Unit {
                 let rules = Rules::DEFAULT.with_rounding(p.rounding).with_overflow(Overflow::None);
                 self.result.round_by(exact, &rules, word.unwrap_or(0)).code
             }
-            _ => round(exact, self.result, p.rounding, p.underflow, word),
+            _ => round(exact, self.result, p, word),
         };
-        let (format, rounding): (Format, _) = (self.result, p.rounding);
-        log.add(|| Event::Round { exact, format, rounding, word, code });
+        log.add(|| rounded(exact, self.result, p, word, code));
         code
     }
 }

@@ -2,6 +2,7 @@
 
 use super::factor::Factor;
 use super::input::Input;
+use super::parameters::Parameters;
 use crate::math::Operand;
 
 /// One of [`Rows`](super::Rows).
@@ -18,9 +19,18 @@ pub struct Row<'a> {
 }
 
 impl Row<'_> {
+    /// Whether a subnormal element or scale counts as zero.
+    pub(super) fn zeroes(&self, k: usize, parameters: &Parameters) -> bool {
+        let Self { input, codes, scales, .. } = self;
+        let scale = input
+            .scale
+            .is_some_and(|scale| parameters.zeroes(scale.format, scales[k / scale.block as usize]));
+        scale || parameters.zeroes(input.format, codes[k])
+    }
+
     /// The scale of an element, where there are scales.
-    pub(super) fn scale(&self, k: usize) -> Option<Factor> {
+    pub(super) fn scale(&self, k: usize, parameters: &Parameters) -> Option<Factor> {
         let scale = self.input.scale?;
-        Some(Factor::new(scale.format, self.scales[k / scale.block as usize]))
+        Some(parameters.read(scale.format, self.scales[k / scale.block as usize]))
     }
 }

@@ -49,7 +49,7 @@ impl Rows {
             count,
             k,
             codes: codes.to_vec(),
-            factors: codes.iter().map(|code| Factor::new(input.format, *code)).collect(),
+            factors: codes.iter().map(|code| parameters.read(input.format, *code)).collect(),
             scales: scales.to_vec(),
             operands: Vec::new(),
             lanes: None,
@@ -68,7 +68,8 @@ impl Rows {
     fn images(&self, i: usize) -> impl Iterator<Item = Operand> {
         let row = self.row(i);
         let format = self.input.format;
-        let image = Context::new(Format::F32, Rules::DEFAULT.with_overflow(Overflow::Infinity));
+        let rules = Rules::DEFAULT.with_overflow(Overflow::Infinity);
+        let image = Context::new(Format::F32, rules.with_operands(self.parameters.operands));
         (0..self.k).map(move |k| {
             let element = Operand::new(format, row.codes[k]);
             let Some(scale) = self.input.scale else { return element };

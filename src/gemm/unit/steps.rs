@@ -8,11 +8,11 @@ use super::align::{AlignedSum, alignment, round, round_special, special, store};
 use super::exact::Accumulator;
 use super::explain::{Event, Log, Name, Placed};
 use super::factor::{Factor, FactorClass};
-use super::parameters::{Cut, Parameters, StepOrder};
+use super::parameters::{Cut, Parameters, StepOrder, UnitFlush};
 use super::row::Row;
 use crate::format::Format;
 use crate::math::{Context, Operand};
-use crate::round::{Exact, Rounding, Rules};
+use crate::round::{Exact, Flush, Rounding};
 
 /// Most products that one step adds.
 pub(super) const WIDEST: usize = 256;
@@ -74,6 +74,7 @@ impl Places {
 impl Parameters {
     /// A step of one of the aligned orders.
     pub(super) fn step(&self, step: &Step<'_>, log: &mut Log) -> u64 {
+        log.add_some(|| self.zeroed(step));
         match self.order {
             StepOrder::Quarters => self.quarters(step, log),
             StepOrder::Late | StepOrder::Halves => self.late(step, log),
@@ -82,10 +83,19 @@ impl Parameters {
         }
     }
 
+    /// Which operands of a step are subnormal and count as zero, if any.
+    pub(super) fn zeroed(&self, step: &Step<'_>) -> Option<Event> {
+        let Step { a, b, ref range, result, addend, .. } = *step;
+        let products = range.clone().filter(|k| a.zeroes(*k, self) || b.zeroes(*k, self));
+        let addend = self.zeroes(result, addend).then_some(Name::Addend);
+        let terms: Vec<Name> = products.map(Name::Product).chain(addend).collect();
+        (!terms.is_empty()).then_some(Event::Zeroed { terms })
+    }
+
     /// The product of two elements, with power-of-two scales, as it enters alignment.
     pub(super) fn product(&self, a: &Row<'_>, b: &Row<'_>, k: usize) -> Factor {
         let mut product = a.factors[k].times(b.factors[k]);
-        for scale in [a.scale(k), b.scale(k)].into_iter().flatten() {
+        for scale in [a.scale(k, self), b.scale(k, self)].into_iter().flatten() {
             product = product.shifted_by(scale);
         }
         if self.normalize { product.normalized() } else { product }
@@ -96,7 +106,7 @@ impl Parameters {
         let mut terms = Terms::new();
         let first = range.start;
         range.clone().for_each(|k| terms.push(self.product(a, b, k)));
-        terms.push(Factor::new(result, addend));
+        terms.push(self.read(result, addend));
         let last = terms.len - 1;
         let name = |i| if i == last { Name::Addend } else { Name::Product(first + i) };
         self.fuse(terms.as_slice(), name, result, step.word(), log)
@@ -148,10 +158,18 @@ impl Parameters {
 
     /// The one rounding of a step.
     fn finish(&self, exact: Exact, result: Format, word: Option<u32>, log: &mut Log) -> u64 {
-        let code = round(exact, self.output, self.rounding, self.underflow, word);
-        let (output, rounding) = (self.output, self.rounding);
-        log.add(|| Event::Round { exact, format: output, rounding, word, code });
-        store(output, code, result)
+        let code = round(exact, self.output, self, word);
+        log.add(|| rounded(exact, self.output, self, word, code));
+        store(self.output, code, result)
+    }
+
+    /// One IEEE addition to nearest even. What is tiny is exact here, so that the rules flush it whole.
+    pub(super) fn add_nearest(&self, result: Format, a: u64, b: u64, log: &mut Log) -> u64 {
+        let operands = [Operand::new(result, a), Operand::new(result, b)];
+        let context = Context::new(result, self.rules(Rounding::TiesToEven));
+        let code = context.add(operands[0], operands[1]).code;
+        log.add(|| Event::Operate { operation: "add", operands: operands.to_vec(), result, code });
+        code
     }
 
     fn quarters(&self, step: &Step<'_>, log: &mut Log) -> u64 {
@@ -164,7 +182,7 @@ impl Parameters {
                 let product = a.factors[k].in_binary16().times(b.factors[k].in_binary16());
                 terms.push(if self.normalize { product.normalized() } else { product });
             }
-            terms.push(Factor::new(result, code));
+            terms.push(self.read(result, code));
             let last = terms.len - 1;
             let name = |i| match chosen.clone().nth(i) {
                 Some(k) if i < last => Name::Product(k),
@@ -173,13 +191,13 @@ impl Parameters {
             let word = step.words.get(part).copied();
             code = self.fuse(terms.as_slice(), name, result, word, log);
         }
-        add_nearest(result, self.rules(Rounding::TiesToEven), code, addend, log)
+        self.add_nearest(result, code, addend, log)
     }
 
     fn late(&self, step: &Step<'_>, log: &mut Log) -> u64 {
         let Step { a, b, ref range, result, addend, .. } = *step;
         let first = range.start;
-        let addend = Factor::new(result, addend);
+        let addend = self.read(result, addend);
         let mut all = Terms::new();
         for k in range.clone() {
             let product = self.product(a, b, k);
@@ -258,7 +276,8 @@ impl Parameters {
         for first in range.clone().step_by(group) {
             let members = first..range.end.min(first + group);
             let products = || members.clone().map(|k| a.factors[k].times(b.factors[k]));
-            let scales = [a.scale(first), b.scale(first)].map(|scale| scale.unwrap_or(ONE));
+            let scales =
+                [a.scale(first, self), b.scale(first, self)].map(|scale| scale.unwrap_or(ONE));
             let all = || products().chain(scales);
             if all().any(|term| term.class != FactorClass::Finite) {
                 terms.push(special(all().collect::<Vec<_>>().iter()).unwrap_or(Factor::NAN));
@@ -271,7 +290,7 @@ impl Parameters {
             // The sum's own exponent is 0: only the scales' align it.
             terms.push(sum.times(scales[0].times(scales[1])));
         }
-        terms.push(Factor::new(result, addend));
+        terms.push(self.read(result, addend));
         let last = terms.len - 1;
         let name = |i| if i == last { Name::Addend } else { Name::Group(start + i * group, group) };
         self.fuse(terms.as_slice(), name, result, step.word(), log)
@@ -283,6 +302,19 @@ const ONE: Factor = Factor { significand: 1, ..Factor::ZERO };
 
 fn named(terms: &[Factor], name: &impl Fn(usize) -> Name) -> Vec<(Name, Factor)> {
     terms.iter().enumerate().map(|(i, term)| (name(i), *term)).collect()
+}
+
+/// The event of a [`round`].
+pub(super) fn rounded(
+    exact: Exact,
+    format: Format,
+    parameters: &Parameters,
+    word: Option<u32>,
+    code: u64,
+) -> Event {
+    let kept = Parameters { flush: UnitFlush::As(Flush::None), ..*parameters };
+    let flushed = round(exact, format, parameters, word) != round(exact, format, &kept, word);
+    Event::Round { exact, format, rounding: parameters.rounding, word, flushed, code }
 }
 
 /// Terms cut to the same places and added.
@@ -309,12 +341,4 @@ fn add(
         sum: AlignedSum { sum, unit },
     });
     AlignedSum { sum, unit }
-}
-
-/// One IEEE addition.
-pub(super) fn add_nearest(result: Format, rules: Rules, a: u64, b: u64, log: &mut Log) -> u64 {
-    let operands = [Operand::new(result, a), Operand::new(result, b)];
-    let code = Context::new(result, rules).add(operands[0], operands[1]).code;
-    log.add(|| Event::Operate { operation: "add", operands: operands.to_vec(), result, code });
-    code
 }

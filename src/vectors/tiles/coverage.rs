@@ -4,7 +4,8 @@
 use super::Tiles;
 use crate::error::Error;
 use crate::format::Value;
-use crate::gemm::unit::{Event, Unit};
+use crate::gemm::unit::{Event, Parameters, Unit, UnitFlush};
+use crate::round::{Flush, Operands};
 use crate::vectors::cases::Coverage;
 
 impl Tiles {
@@ -33,7 +34,7 @@ impl Tiles {
         self.check_words(unit)?;
         let ([_, n, _], each) = (self.shape(), self.words());
         let mut found = Coverage::default();
-        let inputs = self.inputs();
+        let (inputs, parameters) = (self.inputs(), unit.parameters());
         for tile in 0..self.count() {
             let [a, b, c, _] = self.tile(tile);
             for (codes, input, name) in [(a, inputs[0], "a is"), (b, inputs[1], "b is")] {
@@ -52,8 +53,11 @@ impl Tiles {
                 found.class("result is", unit.result(), *result);
                 let (row, column) = (computed.rows.row(at / n), computed.columns.row(at % n));
                 let words = &computed.words[at * each..][..each];
-                for event in unit.explain_with(&row, &column, *addend, words).events {
-                    count(&mut found, &event, unit.parameters().floor);
+                let events = unit.explain_with(&row, &column, *addend, words).events;
+                events.iter().for_each(|event| count(&mut found, event, parameters));
+                if parameters.operands != Operands::Exact {
+                    let some = events.iter().any(|event| matches!(event, Event::Zeroed { .. }));
+                    found.add("all", "dot products with a subnormal operand read as zero", some);
                 }
             }
         }
@@ -61,7 +65,7 @@ impl Tiles {
     }
 }
 
-fn count(found: &mut Coverage, event: &Event, floor: Option<i32>) {
+fn count(found: &mut Coverage, event: &Event, parameters: &Parameters) {
     match event {
         Event::Align { exponent, terms, sum, .. } => {
             let some = terms.iter().any(|term| !term.value.is_zero());
@@ -69,7 +73,7 @@ fn count(found: &mut Coverage, event: &Event, floor: Option<i32>) {
             found.add("step", "with a term of which bits are cut", cut(false));
             found.add("step", "with a term that is cut whole", cut(true));
             found.add("step", "with a sum that cancels to zero", some && sum.sum == 0);
-            if let Some(floor) = floor {
+            if let Some(floor) = parameters.floor {
                 let own = terms.iter().filter(|term| !term.value.is_zero());
                 let own = own.map(|term| term.value.exponent).max();
                 let lifted = own.is_some_and(|own| own < floor) && *exponent == floor;
@@ -81,7 +85,7 @@ fn count(found: &mut Coverage, event: &Event, floor: Option<i32>) {
             found.add("step", "with a sum beyond the register", sum != kept);
         }
         Event::Special { .. } => found.add("step", "decided by an infinity or a NaN", true),
-        Event::Round { exact, format, code, .. } => {
+        Event::Round { exact, format, flushed, code, .. } => {
             let value = format.decode(*code);
             let lost = match value {
                 // Digits of the sum below the last place of the result.
@@ -93,7 +97,10 @@ fn count(found: &mut Coverage, event: &Event, floor: Option<i32>) {
             };
             found.add("sum", "rounded", lost);
             found.add("sum", "too large for the result", value.is_infinite());
+            if parameters.flush != UnitFlush::As(Flush::None) {
+                found.add("sum", "that is flushed", *flushed);
+            }
         }
-        Event::Exact { .. } | Event::Operate { .. } => {}
+        Event::Zeroed { .. } | Event::Exact { .. } | Event::Operate { .. } => {}
     }
 }
