@@ -58,7 +58,7 @@ pub fn model_of(name: &str) -> Option<Model> {
 
 /// What a kind of tile draws, for the kinds that the recordings of an H200 have and those of
 /// [`Tiles::drawn`].
-pub const KINDS: [&str; 20] = [
+pub const KINDS: [&str; 21] = [
     "normal",
     "random bits",
     "exponent window",
@@ -79,4 +79,5 @@ pub const KINDS: [&str; 20] = [
     "extreme: around the alignment bound, all positive",
     "scales apart",
     "scales at their ends",
+    "around the smallest normal number",
 ];

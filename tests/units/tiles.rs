@@ -119,6 +119,8 @@ fn coverage_counts_what_happens() {
         ("step", "aligned to the least exponent", 0),
         ("sum", "rounded", 1),
         ("sum", "too large for the result", 0),
+        ("sum", "rounded to a subnormal number", 0),
+        ("sum", "rounded to the smallest normal number", 0),
         ("step", "decided by an infinity or a NaN", 1),
     ];
     assert_eq!(others.copied().collect::<Vec<_>>(), expected);
@@ -257,7 +259,22 @@ fn drawn_tiles_tell_units_apart() {
         ("hopper:e4m3", &["hopper,f=12", "hopper,f=14", "hopper,l=16", "hopper,out=f32@rtz"][..]),
         ("hopper:bf16", &["hopper,floor=-132", "hopper,f=24", "hopper,out=f32@rne"]),
         ("blackwell:nvfp4", &["blackwell,f=34", "blackwell,group=8", "blackwell,l=32"]),
-        ("blackwell:mxfp8-e4m3,mxfp4", &["blackwell,f=24", "blackwell,f=26"]),
+        (
+            "blackwell:mxfp8-e4m3,mxfp4",
+            &["blackwell,f=24", "blackwell,f=26", "blackwell,floor=-134", "blackwell,floor=-132"],
+        ),
+        (
+            "custom,flush=flush-output,subnormals=zero:mxfp8-e4m3",
+            &["custom,flush=flush-output", "custom,subnormals=zero", "custom"],
+        ),
+        (
+            "custom,out=f32@rne,flush=flush-output:bf16",
+            &[
+                "custom,out=f32@rne,flush=flush-input",
+                "custom,out=f32@rne,flush=flush-tiny",
+                "custom,out=f32@rne,flush=flush-candidates",
+            ],
+        ),
         ("cdna3:e4m3fnuz", &["cdna3,align2=rz", "cdna3,reach=none", "cdna3,f=23"]),
         ("amx:bf16", &["amx,flush=none", "amx,nan=quiet"]),
         ("cdna1:bf16", &["cdna1,underflow=positive", "cdna1-tree"]),
@@ -278,16 +295,50 @@ fn drawn_tiles_tell_units_apart() {
     assert!(error.to_string().contains("such tiles cannot be made"), "{error}");
 }
 
+/// What lies at the small end is there: steps aligned to the least exponent, where products or scales get
+/// below it, and results that are subnormal or the smallest normal number.
+#[test]
+fn drawn_tiles_reach_the_small_end() {
+    let lifted = ("step", "aligned to the least exponent");
+    let results = [("result is", "subnormal"), ("result is", "the smallest normal number")];
+    let rounded = [
+        ("sum", "rounded to a subnormal number"),
+        ("sum", "rounded to the smallest normal number"),
+    ];
+    let mut flushed = rounded;
+    flushed[0].1 = "that is flushed";
+    for (unit, rows) in [
+        ("custom,l=32,f=25:mxfp8-e4m3", &[&[lifted][..], &results, &rounded].concat()[..]),
+        ("custom:mxfp4", &[&[lifted][..], &results].concat()),
+        ("custom:e5m2,mxfp8-e4m3", &[&[lifted][..], &results].concat()),
+        ("blackwell:mxfp4", &[&[lifted][..], &results].concat()),
+        ("hopper:bf16", &[&[lifted][..], &results].concat()),
+        ("hopper:e4m3", &results),
+        ("blackwell:nvfp4", &results),
+        ("custom,out=e5m2@rne:e4m3", &rounded),
+        ("custom,out=int30b-10@rne:e5m2+f16", &results),
+        ("custom,flush=flush-output:mxfp8-e4m3", &flushed),
+    ] {
+        let unit = unit.parse().unwrap();
+        let tiles = Tiles::drawn(&unit, &TilesRequest::default()).unwrap();
+        let coverage = tiles.coverage(&unit).unwrap();
+        for (of, what) in rows {
+            let found = coverage.rows().iter().find(|row| (row.0, row.1) == (*of, *what));
+            assert!(found.is_some_and(|row| row.2 >= 5), "{unit}: {of} {what}\n{coverage}");
+        }
+    }
+}
+
 /// What was written for a unit yesterday is written today: FNV-1a of whole files.
 #[test]
 fn drawn_tiles_keep_their_bytes() {
     for (unit, hash) in [
-        ("hopper:e4m3", 0x40EE_6E3A_AD32_918D),
-        ("hopper-mma:e4m3,e5m2+f16", 0xD0A7_4B5D_6AFB_C300),
-        ("blackwell:nvfp4", 0x87C6_8922_D46B_FCD9),
-        ("cdna3:bf16", 0x7C21_6336_0C60_2D32),
-        ("amx:bf16", 0x719F_5DA2_4EA3_9FA5),
-        ("custom,l=8,f=9,out=int24b-14@rne:mxfp8-e4m3,mxfp4", 0x5CCC_B9A1_9754_7F65_u64),
+        ("hopper:e4m3", 0x8884_EF71_79F3_3A5C),
+        ("hopper-mma:e4m3,e5m2+f16", 0xD4F5_BA57_215A_3705),
+        ("blackwell:nvfp4", 0x6D71_7903_6B7B_F7B7),
+        ("cdna3:bf16", 0x05EC_6982_E925_D808),
+        ("amx:bf16", 0x3C97_D6C4_A306_59CC),
+        ("custom,l=8,f=9,out=int24b-14@rne:mxfp8-e4m3,mxfp4", 0x1F13_C7F8_1457_50D5_u64),
     ] {
         let request = TilesRequest { count: 21, ..TilesRequest::default() };
         let tiles = Tiles::drawn(&unit.parse().unwrap(), &request).unwrap();

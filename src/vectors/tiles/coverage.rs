@@ -3,7 +3,7 @@
 
 use super::Tiles;
 use crate::error::Error;
-use crate::format::Value;
+use crate::format::{Sign, Value};
 use crate::gemm::unit::{Event, Parameters, Unit, UnitFlush};
 use crate::round::{Flush, Operands};
 use crate::vectors::cases::Coverage;
@@ -97,6 +97,14 @@ fn count(found: &mut Coverage, event: &Event, parameters: &Parameters) {
             };
             found.add("sum", "rounded", lost);
             found.add("sum", "too large for the result", value.is_infinite());
+            if let Some(least) = format.min_normal_code()
+                && format.sign() != Sign::TwosComplement
+            {
+                let magnitude = code & format.magnitude_mask();
+                let below = !value.is_zero() && magnitude < least;
+                found.add("sum", "rounded to a subnormal number", below);
+                found.add("sum", "rounded to the smallest normal number", magnitude == least);
+            }
             if parameters.flush != UnitFlush::As(Flush::None) {
                 found.add("sum", "that is flushed", *flushed);
             }

@@ -60,6 +60,7 @@ mod kind {
     pub(super) const BOUND: u8 = 16;
     pub(super) const SCALES_APART: u8 = 18;
     pub(super) const SCALES_AT_ENDS: u8 = 19;
+    pub(super) const SMALLEST: u8 = 20;
 }
 
 impl Tiles {
@@ -88,11 +89,20 @@ impl Tiles {
         Self::size_of(unit.formats(), shape, request.count, each).map_err(wrong)?;
         let p = unit.parameters();
         let [a, b] = [unit.a(), unit.b()];
-        let kinds: Vec<u8> = (kind::NORMAL..=kind::SCALES_AT_ENDS)
+        let least =
+            |input: Input| input.format.lsb() + input.scale.map_or(0, |scale| scale.format.lsb());
+        let kinds: Vec<u8> = (kind::NORMAL..=kind::SMALLEST)
             .filter(|kind| match *kind {
                 kind::SUBNORMAL => [a, b].iter().any(|input| input.format.has_subnormals()),
-                kind::TINY => a.format.lsb() + b.format.lsb() <= unit.result().lsb(),
-                kind::BOUND => p.order.is_aligned() && p.floor.is_some(),
+                kind::TINY => least(a) + least(b) <= unit.result().lsb(),
+                kind::SMALLEST => {
+                    let format = summed(unit);
+                    format.sign() != Sign::TwosComplement && format.min_normal_code().is_some()
+                }
+                kind::BOUND => {
+                    p.order.is_aligned()
+                        && p.floor.is_some_and(|floor| least(a) + least(b) <= floor)
+                }
                 kind::SCALES_APART | kind::SCALES_AT_ENDS => a.scale.is_some() || b.scale.is_some(),
                 kind => kind <= kind::ZEROS,
             })
@@ -131,6 +141,12 @@ struct Draw<'a> {
 /// The exponents of a format's numbers, from that of its last place.
 fn reach(format: Format) -> [i32; 2] {
     [format.lsb(), format.emax()]
+}
+
+/// What sums are rounded to: the result's format where they are kept in fixed point.
+fn summed(unit: &Unit) -> Format {
+    let output = unit.parameters().output;
+    if output.sign() == Sign::TwosComplement { unit.result() } else { output }
 }
 
 /// The code of a number, as near as the format has it toward zero.
@@ -244,6 +260,7 @@ impl Draw<'_> {
         });
         // For each place of the sum the exponents of two factors, where their product has a meaning.
         let floor = self.unit.parameters().floor.unwrap_or(0);
+        let sums = summed(self.unit);
         let product = |draw: &mut Self, at: usize| match kind {
             kind::LARGE_AND_SMALL if at == largest => Some(tops[0] + tops[1]),
             kind::LARGE_AND_SMALL => Some(tops[0] + tops[1] - kept + draw.between([-2, 2])),
@@ -251,11 +268,30 @@ impl Draw<'_> {
             kind::BOUND if at == largest => Some(floor + draw.between([-12, 1])),
             kind::BOUND => Some(floor - kept + draw.between([-2, 1])),
             kind::TINY => Some(result.lsb() + draw.between([-3, 1])),
+            kind::SMALLEST if at == largest => Some(sums.emin() + draw.between([-2, 0])),
+            kind::SMALLEST => Some(sums.lsb() + draw.between([-2, 2])),
             _ => None,
+        };
+        let products: Vec<Option<i32>> = (0..k).map(|at| product(self, at)).collect();
+        // Small products are those of scales, and of elements as large as there are.
+        let scaled = [a, b].iter().filter(|input| input.scale.is_some()).count() as i32;
+        let small = matches!(kind, kind::TINY | kind::BOUND | kind::SMALLEST) && scaled > 0;
+        let shares = [a, b].map(|input| -> Vec<i32> {
+            let Some(scale) = input.scale.filter(|_| small) else {
+                return alloc::vec![0; input.scales(k)];
+            };
+            let [low, high] = reach(scale.format);
+            let blocks = products.chunks(scale.block as usize);
+            let most = blocks.map(|block| block.iter().flatten().copied().max().unwrap_or(0));
+            most.map(|most| ((most - tops[0] - tops[1]) / scaled).clamp(low, high)).collect()
+        });
+        let share = |side: usize, at: usize| {
+            let block = [a, b][side].scale.map_or(usize::MAX, |scale| scale.block as usize);
+            shares[side].get(at / block).copied().unwrap_or(0)
         };
         let factors: Vec<Option<[i32; 2]>> = (0..k)
             .map(|at| {
-                let product = product(self, at)?;
+                let product = products[at]? - share(0, at) - share(1, at);
                 let least = (product - tops[1]).max(bottoms[0]);
                 let first = self.between([least, (product - bottoms[1]).min(tops[0]).max(least)]);
                 Some([first, product - first])
@@ -277,6 +313,7 @@ impl Draw<'_> {
                 kind::SUBNORMAL if side == 0 || at.is_multiple_of(2) => subnormal(draw, format),
                 kind::SPECIAL if draw.one_in(k as u64 * 2) => draw.end(format),
                 kind::TINY | kind::BOUND if at != largest && draw.one_in(2) => 0,
+                kind::SMALLEST if draw.one_in(2) => 0,
                 // Its last place is far from the others', so that it is they who decide.
                 kind::BOUND if at == largest => {
                     let exponent = factors[at].map_or(0, |exponents| exponents[side]);
@@ -307,10 +344,20 @@ impl Draw<'_> {
                 }
             }
         }
-        for (input, scales) in [(a, &mut left_scales), (b, &mut right_scales)] {
+        if kind == kind::SMALLEST {
+            // In every other row the addend is all that there is.
+            left.chunks_mut(k).step_by(2).for_each(|row| row.fill(code(a.format, false, 0, 0)));
+        }
+        for (side, (input, scales)) in
+            [(a, &mut left_scales), (b, &mut right_scales)].into_iter().enumerate()
+        {
             let Some(scale) = input.scale else { continue };
-            for code in scales.iter_mut() {
+            for (at, code) in scales.iter_mut().enumerate() {
                 match kind {
+                    _ if small => {
+                        let share = &shares[side];
+                        *code = self.number(scale.format, share[at % share.len()]);
+                    }
                     kind::RANDOM_BITS => *code = self.any(scale.format),
                     kind::SCALES_APART => *code = self.scale(input, [-kept - 3, kept + 3]),
                     kind::SCALES_AT_ENDS => *code = self.end(scale.format),
@@ -332,6 +379,17 @@ impl Draw<'_> {
                 draw.number(result, exponent)
             }
             kind::SPARSE | kind::TINY | kind::BOUND | kind::SUBNORMAL if draw.one_in(2) => 0,
+            kind::SMALLEST if draw.one_in(4) => 0,
+            kind::SMALLEST if draw.one_in(2) => {
+                // The smallest normal number, and last places of the result more or less.
+                let places = result.precision() as i32 - 1;
+                let significand = (1_i64 << places) + i64::from(draw.between([-2, 2]));
+                code(result, draw.one_in(2), significand.unsigned_abs(), sums.emin() - places)
+            }
+            kind::SMALLEST => {
+                let exponent = draw.between([sums.lsb() - 1, sums.emin()]);
+                draw.number(result, exponent)
+            }
             kind::BOUND => {
                 let exponent = floor + draw.between([-12, 1]);
                 draw.number(result, exponent)
