@@ -27,7 +27,7 @@ Compared are the operands of every product bit by bit, and trainings that hold
 
 Each is also trained with the tensors' scales applied in exmy's order, and with all that is between the
 products in f64, to tell what the last bits of f32 do. The matrices of `transformer_engine_edges.py` are
-quantized too.
+quantized too, by four over six as well.
 """
 
 import argparse
@@ -344,13 +344,21 @@ def compare_operands(config, file, exact, exmy_order, rounded):
     return {k: torch.stack(x) if isinstance(x, list) else x for k, x in record.items()}
 
 
-def record_edges(nvfp4):
-    record = {}
+def record_edges(module):
+    """Codes and scales of the matrices at the ends, by every rule there is."""
+    record, e2m1 = {}, module.reference_utils.Fp4Formats.E2M1
+    rules = {"nearest": {}}
+    for error, bound in ((error, bound) for error in ("mae", "mse") for bound in (256, 448)):
+        name = "4over6" + "-mse" * (error == "mse") + "-448" * (bound == 448)
+        choice = {"nvfp4_e4m3_max": bound, "nvfp4_4over6_err_mode": error}
+        rules[name] = {"nvfp4_use_4over6": True} | choice
     for name, x in edges().items():
         record[f"edge.{name}.x"] = x.float()
-        for shape, q in (("lines", nvfp4.rows(x)), ("tiles", nvfp4.weight(x))):
-            record[f"edge.{name}.{shape}.codes"] = q.data
-            record[f"edge.{name}.{shape}.scales"] = q.scale.view(torch.uint8)
+        for shape, tile in (("lines", (1, 16)), ("tiles", (16, 16))):
+            for rule, given in rules.items():
+                q = module.NVFP4QuantizerRef(e2m1, quant_tile_shape=tile, **given).quantize(x)
+                record[f"edge.{name}.{shape}.{rule}.codes"] = q.data
+                record[f"edge.{name}.{shape}.{rule}.scales"] = q.scale.view(torch.uint8)
     return record
 
 
@@ -383,7 +391,7 @@ def main():
     module = reference(arguments.checkout)
     exact, exmy_order = Nvfp4(module), Nvfp4(module, exmy_order=True)
     rounded = Nvfp4(module, rounded=True)
-    record = record_edges(exact)
+    record = record_edges(module)
     print(f"PyTorch {torch.__version__}")
     for path in sorted(arguments.folder.glob("*.toml")):
         name, config = path.stem, tomllib.loads(path.read_text())

@@ -247,31 +247,27 @@ fn codes_and_scales() {
 }
 
 /// Ties of elements and of scales, scales that the order of operations decides, scales of zero and of 448,
-/// blocks and tensors of zeros, the ends of bfloat16, infinities.
+/// blocks and tensors of zeros, the ends of bfloat16, infinities; by the recipe's rule and by four over six.
 #[test]
 fn ends() {
     let mut recording = Recording::open();
-    let names: Vec<String> =
-        recording.0.header().entries().iter().map(|entry| entry.name.clone()).collect();
-    let edges = names.iter().filter_map(|name| name.strip_prefix("edge.")?.strip_suffix(".x"));
+    let entries = recording.0.header().entries().iter();
+    let names: Vec<String> = entries.map(|entry| entry.name.clone()).collect();
     let mut count = 0;
-    for edge in edges {
+    for name in names.iter().filter_map(|name| name.strip_prefix("edge.")?.strip_suffix(".codes")) {
+        let [edge, shape, rule] = name.split('.').collect::<Vec<_>>().try_into().unwrap();
+        let (format, rows) = if shape == "tiles" { ("nvfp4-16x16", 16) } else { ("nvfp4", 1) };
+        let quantizer: Quantizer = format!("bf16>{format}@{rule}").parse().unwrap();
         let x = recording.f32(&format!("edge.{edge}.x"));
-        for (shape, quantizer, rows) in
-            [("lines", "bf16>nvfp4", 1), ("tiles", "bf16>nvfp4-16x16", 16)]
-        {
-            let quantizer: Quantizer = quantizer.parse().unwrap();
-            let none = Philox::new(0, Stream::new("unused"));
-            let found = quantizer.quantize(View::new(&x, 16, 32), Axis::Cols, none).unwrap();
-            let mut part = |part| recording.bytes(&format!("edge.{edge}.{shape}.{part}"));
-            assert_eq!(found.packed_codes(), part("codes"), "{edge}, {shape}");
-            let scales = part("scales");
-            let at = |i: usize| found.scale_code(i / 2 / rows, i % 2) as u8;
-            assert_eq!((0..32).map(at).collect::<Vec<_>>(), scales, "{edge}, {shape}");
-            count += 1;
-        }
+        let unused = Philox::new(0, Stream::new("unused"));
+        let found = quantizer.quantize(View::new(&x, 16, 32), Axis::Cols, unused).unwrap();
+        let scale = |i: usize| found.scale_code(i / 2 / rows, i % 2) as u8;
+        let scales: Vec<u8> = (0..32).map(scale).collect();
+        assert_eq!(scales, recording.bytes(&format!("edge.{name}.scales")), "{name}");
+        assert_eq!(found.packed_codes(), recording.bytes(&format!("edge.{name}.codes")), "{name}");
+        count += 1;
     }
-    assert_eq!(count, 2 * 11);
+    assert_eq!(count, 11 * 2 * 5, "matrices, shapes, rules");
 }
 
 /// Another rule shows in the first operand that it is about.
