@@ -11,7 +11,7 @@ use crate::number;
 const OVER: Flags = Flags::OVERFLOW.union(Flags::INEXACT);
 const UNDER: Flags = Flags::UNDERFLOW.union(Flags::INEXACT);
 
-/// The named formats of up to 8 bits, and P3109's.
+/// The named formats of up to 8 bits, one of as few with a wide range, and P3109's.
 fn small_formats() -> Vec<Format> {
     let named = NAMED.iter().map(|&(_, format)| format);
     let choices = [(true, true), (true, false), (false, true), (false, false)];
@@ -20,7 +20,8 @@ fn small_formats() -> Vec<Format> {
             .iter()
             .filter_map(move |&(signed, infinite)| Format::p3109(k, p, signed, infinite).ok())
     });
-    named.chain(family).filter(|format| format.bits() <= 8).collect()
+    let wide = Format::ieee(6, 1).ok();
+    named.chain(wide).chain(family).filter(|format| format.bits() <= 8).collect()
 }
 
 #[test]
@@ -33,25 +34,32 @@ fn far_powers_of_two() {
         (Format::BF16, TowardZero, 0x4080, 0x4A00, 0x7F7F, OVER | Flags::SATURATED),
         (Format::BF16, TowardNegative, 0x4080, 0xCA00, 0, UNDER),
         (Format::BF16, TowardPositive, 0x4080, 0xCA00, 1, UNDER),
-        // 2^(2^22), 2^-(2^31), (1/2)^(2^31).
+        // 2^(2^22), 2^-(2^31), (1/2)^(2^31), (-2)^-(2^31).
         (Format::F32, TiesToEven, 0x4000_0000, 0x4A80_0000, 0x7F80_0000, OVER),
         (Format::F32, TiesToEven, 0x4000_0000, 0xCF00_0000, 0, UNDER),
         (Format::F32, AwayFromZero, 0x4000_0000, 0xCF00_0000, 1, UNDER),
+        (Format::F32, TowardZero, 0x4000_0000, 0x4A80_0000, 0x7F7F_FFFF, OVER | Flags::SATURATED),
+        (Format::F32, TowardPositive, 0x4000_0000, 0xCF00_0000, 1, UNDER),
         (Format::F32, TiesToEven, 0x3F00_0000, 0x4F00_0000, 0, UNDER),
+        (Format::F32, TowardPositive, 0xC000_0000, 0xCF00_0000, 1, UNDER),
         // 2^(2^127), 2^-(2^127), 2^(2^-149).
         (Format::F32, TiesToEven, 0x4000_0000, 0x7F00_0000, 0x7F80_0000, OVER),
         (Format::F32, TiesToEven, 0x4000_0000, 0xFF00_0000, 0, UNDER),
         (Format::F32, TowardPositive, 0x4000_0000, 1, 0x3F80_0001, Flags::INEXACT),
-        // (-1)^(2^70), (-1)^-(2^63), (-1)^(2^24 - 1), (-2)^(1 - 2^24), (-2)^(2^24 - 1).
+        // (-1)^(2^70), (-1)^(2^31 + 256), (-1)^-(2^63), (-1)^(2^24 - 1), (-2)^(1 - 2^24), (-2)^(2^24 - 1).
         (Format::F32, TiesToEven, 0xBF80_0000, 0x6280_0000, 0x3F80_0000, Flags::NONE),
+        (Format::F32, TiesToEven, 0xBF80_0000, 0x4F00_0001, 0x3F80_0000, Flags::NONE),
         (Format::F32, TiesToEven, 0xBF80_0000, 0xDF00_0000, 0x3F80_0000, Flags::NONE),
         (Format::F32, TiesToEven, 0xBF80_0000, 0x4B7F_FFFF, 0xBF80_0000, Flags::NONE),
         (Format::F32, TiesToEven, 0xC000_0000, 0xCB7F_FFFF, 0x8000_0000, UNDER),
+        (Format::F32, TiesToEven, 0xC000_0000, 0x4B7F_FFFF, 0xFF80_0000, OVER),
         (Format::F32, TowardZero, 0xC000_0000, 0x4B7F_FFFF, 0xFF7F_FFFF, OVER | Flags::SATURATED),
-        // 2^-(2^31), 2^-(2^63), 2^(2^1023).
+        // 2^-(2^31), 2^-(2^63), 2^(2^1023), 2^-(2^1023); 2^-1074 to the power 1/2 is 2^-537.
         (Format::F64, TiesToEven, 0x4000 << 48, 0xC1E0 << 48, 0, UNDER),
         (Format::F64, TiesToEven, 0x4000 << 48, 0xC3E0 << 48, 0, UNDER),
         (Format::F64, TiesToEven, 0x4000 << 48, 0x7FE0 << 48, 0x7FF0 << 48, OVER),
+        (Format::F64, TiesToEven, 0x4000 << 48, 0xFFE0 << 48, 0, UNDER),
+        (Format::F64, TiesToEven, 1, 0x3FE0 << 48, (1023 - 537) << 52, Flags::NONE),
         // (2^-32)^(2^26).
         (p2se, TiesToEven, 0x01, 0x74, 0, UNDER),
         // (2^-92)^(2^16): E8M0 has no zero, so 2^-127 it is.

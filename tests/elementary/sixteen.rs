@@ -122,7 +122,7 @@ fn random_cases(seed: u64, count: u64) {
                         model.encode(Meaning::Finite(sign, result), mode, Overflow::None, word)
                     }
                     // binary32 has too many values for a list: by the fields of the number.
-                    None if mode == Rounding::TiesToEven => to_f32(sign, result),
+                    None if mode == Rounding::TiesToEven => nearest([8, 23], sign, result),
                     None => continue,
                 };
                 assert_eq!(
@@ -136,15 +136,17 @@ fn random_cases(seed: u64, count: u64) {
     assert!(compared > count, "only {compared} compared");
 }
 
-/// The binary32 code nearest to a number that is neither a value nor a middle, by halving.
-fn to_f32(negative: bool, x: crate::common::Num) -> u64 {
+/// The code of an interchange format, by its bits of exponent and fraction, nearest to a number that is
+/// neither a value nor a middle, by halving.
+pub(crate) fn nearest([exponent, places]: [u32; 2], negative: bool, x: crate::common::Num) -> u64 {
+    let last = 2 - (1 << (exponent - 1)) - places as i32;
     let value = |code: u64| {
-        let (field, fraction) = ((code >> 23) as i32, u128::from(code & 0x7F_FFFF));
-        let hidden = if field > 0 { 1 << 23 } else { 0 };
-        crate::common::Num::new(2 * (fraction + hidden), field.max(1) - 151)
+        let (field, fraction) = ((code >> places) as i32, code & ((1 << places) - 1));
+        let hidden = if field > 0 { 1 << places } else { 0 };
+        crate::common::Num::new(2 * u128::from(fraction + hidden), last + field.max(1) - 2)
     };
     // The last code whose value is below x; middles are odd multiples of half a unit.
-    let (mut low, mut high) = (0, 0x7F80_0000);
+    let (mut low, mut high) = (0, ((1 << exponent) - 1) << places);
     while high - low > 1 {
         let middle = (low + high) / 2;
         if value(middle) < x { low = middle } else { high = middle }
@@ -152,7 +154,7 @@ fn to_f32(negative: bool, x: crate::common::Num) -> u64 {
     let mut half = value(low);
     half.integer += 1;
     let code = if half < x { low + 1 } else { low };
-    code | u64::from(negative) << 31
+    code | u64::from(negative) << (exponent + places)
 }
 
 #[test]
