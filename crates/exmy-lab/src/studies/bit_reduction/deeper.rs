@@ -254,7 +254,7 @@ fn judge(results: &Results<'_>) -> Result<TestResult> {
             true => TestResult::above(&what, &shares(&losses), ASKS.requirements[0].bound(), ""),
             false => TestResult {
                 known: false,
-                ..TestResult::either(false, format!("{what}: none, as there is no cost"))
+                ..TestResult::either(false, format!("{what}: none, as that cost is not certain"))
             },
         })
     };
