@@ -392,8 +392,10 @@ impl<D: Device> Chain<D> for Pass<'_, D> {
             return;
         }
         assert_eq!(self.group.left, 0, "a group ends before the next begins");
-        let of = self.groups.partition_point(|group| group.end <= range.start);
-        let range = self.groups[of].clone();
+        // One sum may be of several groups: that of a token table and its sink is.
+        let first = self.groups.partition_point(|group| group.end <= range.start);
+        let behind = self.groups.partition_point(|group| group.start < range.end);
+        let range = self.groups[first].start..self.groups[behind - 1].end;
         self.group = Group { left: range.len(), range: range.clone() };
         if self.receives {
             self.ranks.attempt(|ranks| ranks.link.receive(device, grads.part(range)));
@@ -401,7 +403,8 @@ impl<D: Device> Chain<D> for Pass<'_, D> {
     }
 
     fn ends(&mut self, device: &D, grads: Slice<'_, D>, range: Range<usize>) {
-        self.group.left -= range.len();
+        let left = self.group.left.checked_sub(range.len());
+        self.group.left = left.expect("what ends is of the group that began");
         if self.group.left > 0 {
             return;
         }

@@ -118,11 +118,12 @@ fn config(name: &str, recipe: &str, changes: &str) -> Config {
     config
 }
 
-/// What both mixers, a tied head, biases and every kind of memory leave on one device, on two and on three.
+/// What both mixers, a tied head, a sink, biases and every kind of memory leave on one device, two and three.
 #[test]
 fn any_number_of_ranks_writes_the_bytes_of_one() {
     let place = tempfile::tempdir().unwrap();
-    let biases = "[model]\nnorm_bias = true\nbias = { qkv = true, o = true, mlp = true }";
+    let biases =
+        "[model]\nsink = true\nnorm_bias = true\nbias = { qkv = true, o = true, mlp = true }";
     let gla = "[model.gla]\nheads = 2";
     let rolled = "[[at]]\nstep = 2\nthen = 'chon'\n[[when]]\nmetric = 'spikes'\nabove = -1.0\nfor = 2\n\
         then = '+out=bf16'\nrollback = true\ntimes = 1";
