@@ -301,6 +301,12 @@ fn a_file_sets_both() {
     let Formats { a, b, result } = said.formats.unwrap();
     let unit = said.model.unit(a, b, result).unwrap();
     assert_eq!(unit.to_string(), "custom,flush=flush-input,subnormals=zero:e5m2+f16");
+    // The lines of a file have no order.
+    for text in ["flush = 'none'\nsubnormals = 'zero'", "subnormals = 'zero'\nflush = 'none'"] {
+        let said: Description = text.parse().unwrap();
+        let unit = said.model.unit(a, b, result).unwrap();
+        assert_eq!(unit.to_string(), "custom,subnormals=zero:e5m2+f16", "{text}");
+    }
 }
 
 #[test]

@@ -31,6 +31,7 @@ fn texts_round_trip() {
         ("hopper,flush=cdna2:e4m3", "hopper,flush=flush-output,subnormals=positive-zero:e4m3"),
         ("cdna2,SUBNORMALS=Exact:f16", "cdna2,subnormals=exact:f16"),
         ("fast,flush=amx,subnormals=exact:bf16", "fast,flush=flush-tiny:bf16"),
+        ("fast,subnormals=exact,flush=amx:bf16", "fast,flush=flush-tiny:bf16"),
         ("custom,order=groups,group=16,l=64:nvfp4", "custom,order=groups,l=64:e2m1/16:ue4m3"),
     ] {
         let unit: Unit = text.parse().unwrap_or_else(|error| panic!("{text}: {error}"));
@@ -111,6 +112,8 @@ fn wrong_texts_are_answered() {
         ("hopper,promote=0:f16", &["1 to 1048576"]),
         ("custom:f32", &["12 significant bits"]),
         ("custom:nvfp4", &["need order=groups"]),
+        ("custom,f=13,l=8,F=14:bf16", &["F= is set a second time"]),
+        ("custom,flush=none,flush=amx:bf16", &["flush= is set a second time"]),
         ("custom,flush=yes:bf16", &["flush=\"yes\" is not possible: flush-none, flush-input"]),
         ("custom,subnormals=away:bf16", &["is not possible: exact, zero or positive-zero"]),
         // A key that would change nothing is refused.

@@ -49,6 +49,8 @@ pub enum UnitError {
         /// What it may be.
         possible: &'static str,
     },
+    /// A parameter that a text sets a second time.
+    Twice(Short),
     /// A parameter that the unit's order has no use for with these formats.
     Impossible(&'static str),
     /// Operands of different lengths, or a number of codes that is no multiple of the length.
@@ -94,6 +96,7 @@ impl fmt::Display for UnitError {
             Self::Value { key, given, possible } => {
                 write!(f, "{key}={given:?} is not possible: {possible}")
             }
+            Self::Twice(key) => write!(f, "{key}= is set a second time: a parameter has one value"),
             Self::Impossible(why) => f.write_str(why),
             Self::Lengths { what, expected, found } => {
                 write!(f, "{found} {what}, where {expected} are needed")

@@ -123,6 +123,11 @@ pub struct Model {
 /// Some parameters, on which settings are tried.
 const SCRATCH: Parameters = Parameters::fused(16, 25, Format::F32);
 
+/// What a setting sets.
+fn key_of(setting: &str) -> &str {
+    setting.split_once('=').map_or(setting, |(key, _)| key)
+}
+
 impl From<Preset> for Model {
     fn from(preset: Preset) -> Self {
         Self { preset, settings: String::new() }
@@ -157,9 +162,13 @@ impl Model {
         self.apply(&mut scratch).is_ok() && scratch.rounding.is_stochastic()
     }
 
+    /// The settings, a `flush=` first: its words for both sides leave the other one to `subnormals=`,
+    /// wherever that stands.
     fn apply(&self, parameters: &mut Parameters) -> Result<(), UnitError> {
-        let mut settings = self.settings.split(',').filter(|setting| !setting.is_empty());
-        settings.try_for_each(|setting| parameters.set(setting))
+        let settings = || self.settings.split(',').filter(|setting| !setting.is_empty());
+        let is_flush = |setting: &&str| key_of(setting).eq_ignore_ascii_case("flush");
+        let mut ordered = settings().filter(is_flush).chain(settings().filter(|s| !is_flush(s)));
+        ordered.try_for_each(|setting| parameters.set(setting))
     }
 }
 
@@ -174,8 +183,13 @@ impl FromStr for Model {
         let (name, settings) = text.split_once(',').unwrap_or((text, ""));
         let preset: Preset = name.parse().map_err(UnitError::Unknown)?;
         let mut scratch = SCRATCH;
-        for setting in settings.split(',').filter(|_| !settings.is_empty()) {
+        let all = || settings.split(',').filter(|_| !settings.is_empty());
+        for (at, setting) in all().enumerate() {
             scratch.set(setting)?;
+            let key = key_of(setting);
+            if all().take(at).any(|before| key_of(before).eq_ignore_ascii_case(key)) {
+                return Err(UnitError::Twice(Short::new(key)));
+            }
         }
         Ok(Self { preset, settings: settings.into() })
     }
