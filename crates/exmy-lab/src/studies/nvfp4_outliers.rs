@@ -9,6 +9,7 @@ pub mod depth;
 pub mod flushed;
 mod grids;
 pub mod hot_channels;
+mod larger;
 pub mod operators;
 pub mod overhead;
 pub mod patches;
@@ -29,6 +30,7 @@ use grids::{
     SHORT, SILENT, late,
 };
 pub(crate) use grids::{FROZEN, GLA_BRANCHES, OPERATORS, SA_BRANCHES};
+use larger::LARGER;
 use recipes::{
     ABILITIES, BLOCKS, FORMATS, OVERHEAD, PARTS, PATCHES, ROTATIONS, STOCHASTIC, SWITCH, TRAINING,
 };
@@ -68,6 +70,7 @@ pub(crate) const PAPER: Paper = Paper {
         &FORMATS,
         &OVERHEAD,
         &ABILITIES,
+        &LARGER,
     ],
 };
 
