@@ -343,6 +343,7 @@ fn mistakes_are_named() {
         (&["none", "--data", "text"], "cannot read none"),
         (&["bad.gguf", "--data", "text"], "bad.gguf"),
         (&["model", "--data", "short"], "score none"),
+        (&["model", "--data", "text", "--tokens", "1"], "take two or more of its"),
         (&["model", "--data", "text", "--window", "65"], "from 2 to 64"),
         (&["model", "--data", "text", "--window", "8", "--stride", "9"], "from 1 to 8"),
         (&["model", "--data", "text", "--recipe", "mxfp9"], "mxfp9"),

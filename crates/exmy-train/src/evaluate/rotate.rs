@@ -57,13 +57,13 @@ pub fn untied(config: &Config, params: Vec<f32>) -> (Config, Vec<f32>) {
 pub fn rotate(config: &Config, layout: &Layout, params: &mut [f32], seed: u64) -> Result<()> {
     possible(config)?;
     let (d, hd) = (config.d_model, config.head_dim());
-    let of = |n, stream| Rotation::new(n, seed, stream).ok_or_else(|| unknown(n));
-    let stream = of(d, Stream::new("rotation of the stream"))?;
+    let of = |(what, n), stream| Rotation::new(n, seed, stream).ok_or_else(|| unknown(what, n));
+    let stream = of(("d_model", d), Stream::new("rotation of the stream"))?;
     let find = |name: &str| layout.find(name).map(|entry| entry.range.clone());
     let mut weights = Weights { params, width: d, find: &find };
     for l in 0..config.layers {
         let name = |rest: &str| format!("model.layers.{l}.{rest}");
-        let values = of(hd, Stream::new("rotation of values").with(l as u64))?;
+        let values = of(("head_dim", hd), Stream::new("rotation of values").with(l as u64))?;
         let readers = [
             ("input_layernorm", &["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"][..]),
             ("post_attention_layernorm", &["mlp.gate_proj", "mlp.up_proj"][..]),
@@ -106,17 +106,18 @@ pub fn rotate_down(
         return Err(Error::new("what down_proj reads is rotated in this model already")
             .hint("leave --rotate-down out: the model does it while it computes"));
     }
-    let rotation = Rotation::of_down(config.hidden, seed).ok_or_else(|| unknown(config.hidden))?;
+    let hidden = config.hidden;
+    let rotation = Rotation::of_down(hidden, seed).ok_or_else(|| unknown("hidden", hidden))?;
     let find = |name: &str| layout.find(name).map(|entry| entry.range.clone());
-    let mut weights = Weights { params, width: config.hidden, find: &find };
+    let mut weights = Weights { params, width: hidden, find: &find };
     for l in 0..config.layers {
         weights.rotate_rows(&format!("model.layers.{l}.mlp.down_proj.weight"), &rotation);
     }
     Ok(Config { rotate_down: Some(seed), ..*config })
 }
 
-fn unknown(order: usize) -> Error {
-    Error::new(format!("no Hadamard matrix of order {order} is known here"))
+fn unknown(what: &str, order: usize) -> Error {
+    Error::new(format!("{what} is {order}, and no Hadamard matrix of that order is known here"))
         .hint(format!("a width is {ORDERS}: leave the rotation out"))
 }
 

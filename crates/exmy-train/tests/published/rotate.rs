@@ -81,6 +81,11 @@ fn the_function_stays() {
         let error = rotate(&config, &config.layout(), &mut weights, 1).unwrap_err();
         assert!(error.to_string().contains(why), "{error}");
     }
+    // What does not go is named: of a width whose matrix is known the heads' may not be.
+    let config = Config { d_model: 60, heads: 2, kv_heads: 2, ..Config::default() };
+    let mut weights = config.initialize(1);
+    let error = rotate(&config, &config.layout(), &mut weights, 1).unwrap_err();
+    assert!(error.to_string().contains("head_dim is 30, and no Hadamard matrix"), "{error}");
 }
 
 /// A channel of the stream that is hot in every token, as real checkpoints have them.
@@ -264,7 +269,7 @@ fn what_down_reads_is_rotated_while_the_model_computes() {
     let config = Config { hidden: 188, ..Config::default() };
     let mut weights = vec![0.0; config.layout().len()];
     let error = rotate_down(&config, &config.layout(), &mut weights, 1).unwrap_err();
-    assert!(error.to_string().contains("order 188"), "{error}");
+    assert!(error.to_string().contains("hidden is 188, and no Hadamard matrix"), "{error}");
     let error = Config { rotate_down: Some(1), ..config }.validate().unwrap_err();
     assert!(error.to_string().contains("hidden is 188"), "{error}");
 }

@@ -221,10 +221,14 @@ pub(crate) fn read_tokens(path: &Path, tokenizer: &Tokenizer, most: usize) -> Re
         Error::new(format!("{} is no text in UTF-8", printable_path(path))).because(error)
     })?;
     let mut tokens = tokenizer.encode(&text)?;
+    let found = tokens.len();
     tokens.truncate(most);
     if tokens.len() < 2 {
         let what = format!("{} tokens of {} score none", tokens.len(), printable_path(path));
-        return Err(Error::new(what).hint("give a text of two tokens or more"));
+        return Err(Error::new(what).hint(match found {
+            0 | 1 => "give a text of two tokens or more".to_owned(),
+            _ => format!("take two or more of its {found} tokens"),
+        }));
     }
     Ok(tokens)
 }

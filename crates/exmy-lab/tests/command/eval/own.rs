@@ -179,6 +179,45 @@ fn a_run_has_the_tokenizer_of_its_data() {
     );
 }
 
+/// A text beside tokens that were made of it is no less bytes.
+#[test]
+fn a_text_may_lie_beside_its_tokens() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    text_file(folder);
+    succeed(exmy(&["data", "text.txt", "--out", "both", "--vocab", "270"]).current_dir(folder));
+    fs::rename(folder.join("text.txt"), folder.join("both/text.txt")).unwrap();
+    let train = ["train", "--data", "both/text.txt", "--recipe", "f32", "--out", "bytes"];
+    let train = [&train[..], &["--preset", "micro"], &TINY, &["-q"]].concat();
+    succeed(exmy(&train).current_dir(folder));
+    let sample = ["sample", "bytes", "--prompt", "w1", "--tokens", "3"];
+    succeed(exmy(&sample).current_dir(folder));
+    assert!(!said(folder, &["quantize", "bytes", "small", "--to", "mxfp4"]).contains("tokenizer"));
+    // Its other half: one of the token files is named.
+    let train = ["train", "--data", "both/train.bin", "--recipe", "f32", "--out", "own"];
+    let train = [&train[..], &["--preset", "micro"], &TINY, &["-q"]].concat();
+    succeed(exmy(&train).current_dir(folder));
+    printed(folder, "quantize", &["own", "own-small", "--to", "mxfp4", "-q"]);
+    let [made, written] = ["both/tokenizer.json", "own-small/tokenizer.json"]
+        .map(|name| fs::read(folder.join(name)).unwrap());
+    assert!(made == written);
+}
+
+/// A call that was killed leaves a part of the folder behind, which the next one of that name removes.
+#[test]
+fn what_a_killed_call_left_is_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    of_bytes(folder, "f32", "bytes");
+    let [left, other] = [".partial-1-small", ".partial-1-other"].map(|name| folder.join(name));
+    for part in [&left, &other] {
+        fs::create_dir(part).unwrap();
+        fs::write(part.join("model.safetensors"), "half").unwrap();
+    }
+    printed(folder, "quantize", &["bytes", "small", "--to", "mxfp4", "-q"]);
+    assert!(!left.exists() && other.exists());
+}
+
 /// Where the final weights are gone, those of the newest checkpoint are taken, and it is said.
 #[test]
 fn a_run_without_final_weights_is_its_newest_checkpoint() {

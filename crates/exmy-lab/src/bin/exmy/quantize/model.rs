@@ -138,8 +138,8 @@ pub(super) fn quantize(
     let mut seen = shape(&config, window);
     let rounded = methods.apply(&mut seen, &mut params, &text, quiet)?;
     config.rotate_down = seen.rotate_down;
-    let parent = whole::split(output).0;
-    let partial = whole::create_partial_folder(parent, &whole::split(output).1)
+    let (parent, name) = whole::split(output);
+    let partial = whole::create_partial_folder(parent, &name)
         .map_err(|error| Error::io("create", output, error))?;
     let written =
         write(&partial, &model, settings, (&config, &params, &rounded), layout).and_then(|bytes| {
@@ -151,6 +151,7 @@ pub(super) fn quantize(
         // A part that stays is in the way of nothing.
         let _ = fs::remove_dir_all(&partial);
     })?;
+    whole::remove_partial_folders(parent, &name);
     Ok(format!(
         "{}: {} weights in {format}, {} tensors in F32; {} of tensors, from {}\n",
         printable_path(output),

@@ -2,6 +2,8 @@
 
 use super::{Arguments, shape};
 use exmy::error::{Error, Result};
+#[cfg(feature = "tokenizers")]
+use exmy::safetensors::whole::split;
 use exmy::shown::printable_path;
 #[cfg(feature = "tokenizers")]
 use exmy_lab::tokenizer::Tokenizer;
@@ -131,10 +133,12 @@ pub(crate) fn tokenizer(folder: &Folder, wanted: Option<&Path>) -> Result<Option
 #[cfg(feature = "tokenizers")]
 fn beside(source: &Source) -> Result<Option<Tokenizer>> {
     let Source::Path(path) = source else { return Ok(None) };
-    let folder = if path.is_dir() { Some(&**path) } else { path.parent() };
-    let Some(folder) = folder else { return Ok(None) };
+    let (above, name) = split(path);
+    let folder = if path.is_dir() { path } else { above };
     let manifest = Manifest::of(folder).map_err(|error| Error::new(error.to_string()))?;
-    let Some(manifest) = manifest else { return Ok(None) };
+    // A text may lie beside tokens that were made of it.
+    let made = |manifest: &Manifest| folder == path || manifest.part(&name).is_some();
+    let Some(manifest) = manifest.filter(made) else { return Ok(None) };
     let path = folder.join("tokenizer.json");
     let tokenizer = Tokenizer::open(&path)?;
     if Sha256::of(tokenizer.json()) != manifest.tokenizer_sha256 {
