@@ -8,6 +8,7 @@ use crate::oracle::{PLACES, Step, read, scaled};
 use crate::{Random, code, near, rows, unit};
 use exmy::format::Format;
 use exmy::gemm::unit::{Description, Formats, Input, Unit};
+use exmy::vectors::tiles::{Tiles, TilesRequest};
 
 const FLUSHES: [&str; 5] =
     ["flush-none", "flush-input", "flush-candidates", "flush-output", "flush-tiny"];
@@ -328,4 +329,22 @@ fn the_steps_say_what_is_zeroed_and_flushed() {
     let text = of("custom,subnormals=zero,out=int30b-2@rne:e5m2+f16", 0x0001);
     assert!(text.starts_with("subnormal operands read as zero in a0*b0 c\nregister 0"), "{text}");
     assert!(!of("custom:e5m2+f16", 0x0001).contains("subnormal"));
+    // Of IEEE operations, too, and tiles count them.
+    for order in ["fma", "tree,l=2", "even-odd,l=2"] {
+        let text = of(&format!("custom,order={order},out=f16@rne,subnormals=zero:e5m2+f16"), 1);
+        assert!(text.starts_with("subnormal operands read as zero in a0*b0 c\n"), "{text}");
+    }
+    // 2^-10 times 2^-127, its scale, is subnormal before it is multiplied.
+    let unit = unit("fast,subnormals=zero:bf16/1:e8m0");
+    let a = unit.rows(&[0x3A80], &[0], 1).unwrap();
+    let b = unit.columns(&[0x3F80], &[127], 1).unwrap();
+    let text = unit.explain(&a.row(0), &b.row(0), 0).to_string();
+    assert!(text.starts_with("subnormal operands read as zero in a0*b0\n"), "{text}");
+    for unit in ["amx:bf16", "cdna2:f16", "fast,subnormals=zero:e4m3"] {
+        let unit: Unit = unit.parse().unwrap();
+        let coverage = Tiles::drawn(&unit, &TilesRequest::default()).unwrap().coverage(&unit);
+        let coverage = coverage.unwrap().to_string();
+        let line = coverage.lines().find(|line| line.contains("operand read as zero")).unwrap();
+        assert!(!line.contains("never"), "{unit}: {line}");
+    }
 }

@@ -60,6 +60,7 @@ impl Parameters {
     /// +0, except of [`StepOrder::Fma`], a chain of single elements.
     pub(super) fn operate(&self, step: &Step<'_>, log: &mut Log) -> u64 {
         let Step { a, b, ref range, result, addend, .. } = *step;
+        log.add_some(|| self.zeroed(step));
         let mut operations = Operations::new(self, result, log);
         let zero = Operand::new(result, 0);
         let pair = |k: usize| {

@@ -3,6 +3,7 @@
 use super::factor::Factor;
 use super::input::Input;
 use super::parameters::Parameters;
+use crate::format::Format;
 use crate::math::Operand;
 
 /// One of [`Rows`](super::Rows).
@@ -19,13 +20,16 @@ pub struct Row<'a> {
 }
 
 impl Row<'_> {
-    /// Whether a subnormal element or scale counts as zero.
+    /// Whether a subnormal element or scale counts as zero, or what both make for IEEE operations.
     pub(super) fn zeroes(&self, k: usize, parameters: &Parameters) -> bool {
-        let Self { input, codes, scales, .. } = self;
+        let Self { input, codes, scales, operands, .. } = self;
+        let image = operands.get(k).filter(|_| input.scale.is_some());
         let scale = input
             .scale
             .is_some_and(|scale| parameters.zeroes(scale.format, scales[k / scale.block as usize]));
-        scale || parameters.zeroes(input.format, codes[k])
+        scale
+            || parameters.zeroes(input.format, codes[k])
+            || image.is_some_and(|image| parameters.zeroes(Format::F32, image.code))
     }
 
     /// The scale of an element, where there are scales.
