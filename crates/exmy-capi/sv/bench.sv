@@ -143,8 +143,7 @@ module bench;
       end
       a_scale[0] = 64'(dot_scale_a);
       b_scale[0] = 64'(dot_scale_b);
-      if (exmy_dpi_unit_dot(unit, a, b, a_scale, b_scale, 64'(dot_c), result) != 0)
-        $fatal(1, "exmy: %s", exmy_message());
+      check(exmy_dpi_unit_dot(unit, a, b, a_scale, b_scale, 64'(dot_c), result));
       wanted = 32'(result);
       results[2][of_f32(wanted)]++;
       if (word[4:3] == 0 && wanted == dot_c) cancelled++;
@@ -221,8 +220,7 @@ module bench;
         b[k] = 64'(step_b[k]);
       end
       for (int s = 0; s < 2; s++) words[s] = {32'd0, step_random[s], 28'd0};
-      if (exmy_dpi_unit_dot_random(unit, a, b, none, none, 64'(step_c), words, result) != 0)
-        $fatal(1, "exmy: %s", exmy_message());
+      check(exmy_dpi_unit_dot_random(unit, a, b, none, none, 64'(step_c), words, result));
       wanted = 8'(result);
       operands[4][of_e5m2(step_c)]++;
       results[4][of_e5m2(wanted)]++;
@@ -230,8 +228,7 @@ module bench;
       for (int s = 0; s < 2; s++) begin
         other = words;
         other[s] ^= 64'hF0000000;
-        if (exmy_dpi_unit_dot_random(unit, a, b, none, none, 64'(step_c), other, result) != 0)
-          $fatal(1, "exmy: %s", exmy_message());
+        check(exmy_dpi_unit_dot_random(unit, a, b, none, none, 64'(step_c), other, result));
         if (8'(result) != wanted) by_word[s]++;
       end
       if (of_e5m2(wanted) == NAN && of_e5m2(step_d) == NAN) continue;
