@@ -1,8 +1,9 @@
 //! exmy for C and C++: `include/exmy.h` and the functions it declares.
 //!
 //! Each function here is a call of the library `exmy` and has its bits. This crate adds what a border
-//! needs: handles, arrays checked before they are read, and a status in place of an error or a panic. The
-//! repository's `docs/c.md` is for who calls it; this page is for who changes it.
+//! needs: handles, arrays checked before they are read, and a status in place of an error or a panic.
+//! `docs/c.md` and `docs/systemverilog.md` in the repository are for who calls it; this page is for who
+//! changes it.
 //!
 //! * **A call** returns an [`ExmyStatus`]. What went wrong is reported by [`exmy_message`], of this thread's
 //!   last failure. Only functions that free something, the message and the version return anything else.

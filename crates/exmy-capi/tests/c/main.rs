@@ -121,25 +121,32 @@ fn an_installed_library_is_found() {
     in_each_language(&[], &link);
 }
 
-/// The ten lines with which the page begins, but for what builds the library.
+/// Runs the lines with which a page begins, but for what builds the library, with this test's paths in place
+/// of the page's. What they printed, and what the page says.
+fn first_lines(page: &str, paths: &[(&str, PathBuf)]) -> (String, String) {
+    let page = fs::read_to_string(here("../../docs").join(page)).unwrap();
+    let block =
+        |start| page.split(start).nth(1).and_then(|rest| rest.split("```\n").next()).unwrap();
+    let (build, rest) = block("```sh\n").split_once('\n').unwrap();
+    assert_eq!(build, "cargo build --release -p exmy-capi");
+    let mut script = rest.to_owned();
+    for (path, ours) in paths {
+        assert!(script.contains(path), "{script}");
+        script = script.replace(path, ours.to_str().unwrap());
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let printed = succeed(Command::new("bash").args(["-ec", &script]).current_dir(folder.path()));
+    (printed, block("```text\n").to_owned())
+}
+
 #[test]
 fn the_first_lines_of_the_page_work() {
     if !is_there("cc") || !is_there("bash") {
         return skipped("no compiler cc");
     }
-    let page = fs::read_to_string(here("../../docs/c.md")).unwrap();
-    let block = page.split("```sh\n").nth(1).and_then(|rest| rest.split("```\n").next()).unwrap();
-    let result = page.split("```text\n").nth(1).and_then(|rest| rest.split("```\n").next());
-    let (build, rest) = block.split_once('\n').unwrap();
-    assert_eq!(build, "cargo build --release -p exmy-capi");
-    let paths = ["crates/exmy-capi/include", "target/release"];
-    assert!(paths.iter().all(|path| rest.contains(path)), "{rest}");
-    let include = here("include");
-    let script = rest.replace(paths[0], include.to_str().unwrap());
-    let script = script.replace(paths[1], built().to_str().unwrap());
-    let folder = tempfile::tempdir().unwrap();
-    let printed = succeed(Command::new("bash").args(["-ec", &script]).current_dir(folder.path()));
-    assert_eq!(Some(printed.as_str()), result);
+    let paths = [("crates/exmy-capi/include", here("include")), ("target/release", built())];
+    let (printed, wanted) = first_lines("c.md", &paths);
+    assert_eq!(printed, wanted);
 }
 
 /// Words that begin as the exported functions do and stand before an opening parenthesis.
@@ -206,7 +213,7 @@ fn the_header_is_the_one_that_cbindgen_makes() {
 }
 
 mod long {
-    use super::{Command, Path, built, here, is_there, skipped, succeed};
+    use super::{Command, Path, built, first_lines, here, is_there, skipped, succeed};
 
     /// The simulator that compiles benches.
     fn verilator() -> String {
@@ -293,6 +300,22 @@ mod long {
             // Products of both signs, and some that cancel.
             assert!(!out.contains("products: 0 negative") && !out.contains(", 0 zero"), "{out}");
         }
+    }
+
+    /// Behind what the page says, a simulator may say where it ended.
+    #[test]
+    #[ignore = "long: .ci/run runs it"]
+    fn the_first_lines_of_the_page_of_systemverilog_work() {
+        if !is_there(&verilator()) {
+            return skipped("no verilator (EXMY_VERILATOR names one)");
+        }
+        let paths = [
+            ("verilator --", format!("{} --", verilator()).into()),
+            ("$PWD/crates/exmy-capi", here("")),
+            ("$PWD/target/release", built()),
+        ];
+        let (printed, wanted) = first_lines("systemverilog.md", &paths);
+        assert!(printed.starts_with(&wanted), "{printed}");
     }
 
     /// The same designs in cocotb, with the library loaded by Python: each planted bug fails its test.
