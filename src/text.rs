@@ -118,13 +118,15 @@ pub struct Nearest<'a> {
 }
 
 impl<'a> Nearest<'a> {
-    /// The names of `candidates` that are a few typing errors away from `given`.
+    /// The names of `candidates` that are a few typing errors away from `given`, after those that go on behind
+    /// it with a hyphen.
     ///
     /// ```
     /// use exmy::text::Nearest;
     ///
     /// // A swap of neighbours is one error, and case none.
     /// assert_eq!(Nearest::new("E4M3NF", ["e5m2", "e4m3fn", "bf16"]).names(), ["e4m3fn"]);
+    /// assert_eq!(Nearest::new("mxfp8", ["mxfp4", "mxfp8-e4m3"]).names(), ["mxfp8-e4m3", "mxfp4"]);
     /// assert!(Nearest::new("xyz", ["abc"]).names().is_empty()); // no letter in common
     /// ```
     pub fn new(given: &str, candidates: impl IntoIterator<Item = &'a str>) -> Self {
@@ -139,10 +141,11 @@ impl<'a> Nearest<'a> {
         for name in candidates {
             // Names are looked for where none is meant, too, so what is far off by its length alone is passed
             // over.
-            if compared(given).len().abs_diff(compared(name).len()) > limit {
+            let goes_on = goes_on(name, given);
+            if !goes_on && compared(given).len().abs_diff(compared(name).len()) > limit {
                 continue;
             }
-            let distance = distance_within(limit, given, name);
+            let distance = if goes_on { 0 } else { distance_within(limit, given, name) };
             // A word that has no letter in common is no slip of another.
             let unlike = distance >= given.len().max(name.len());
             if distance > limit || unlike || names.contains(&name) {
@@ -177,6 +180,14 @@ impl fmt::Display for Nearest<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether a name is what was given and more behind a hyphen.
+fn goes_on(name: &str, given: &str) -> bool {
+    let (name, given) = (name.as_bytes(), given.as_bytes());
+    !given.is_empty()
+        && name.get(given.len()) == Some(&b'-')
+        && name[..given.len()].eq_ignore_ascii_case(given)
 }
 
 /// Bytes at the beginning of names that are compared.
@@ -315,6 +326,7 @@ mod tests {
             assert!(Nearest::new(given, ["F4", "f16"]).names().is_empty(), "{given:?}");
         }
         assert_eq!(Nearest::new("f5", ["F4"]).names(), ["F4"]);
+        assert_eq!(Nearest::new("", ["-a", "a-b"]).names(), [""; 0]);
     }
 
     #[test]

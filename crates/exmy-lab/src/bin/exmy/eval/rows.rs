@@ -105,7 +105,8 @@ pub(super) fn table(rows: &[Row<'_>], bytes: usize) -> String {
             line.extend([
                 format!("{:+.5}", row.above.mean),
                 error(row.above.error),
-                format!("{:.5}", row.divergence.mean),
+                // Of two equal recipes rounding may leave a little less than 0.
+                format!("{:.5}", row.divergence.mean).replace("-0.00000", "0.00000"),
                 error(row.divergence.error),
                 format!("{:.2} %", 100.0 * row.agreement.mean),
             ]);
