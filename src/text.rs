@@ -118,8 +118,8 @@ pub struct Nearest<'a> {
 }
 
 impl<'a> Nearest<'a> {
-    /// The names of `candidates` that are a few typing errors away from `given`, after those that go on behind
-    /// it with a hyphen.
+    /// The names of `candidates` that are a few typing errors away from `given`, after those that go on
+    /// behind it with a hyphen.
     ///
     /// ```
     /// use exmy::text::Nearest;
