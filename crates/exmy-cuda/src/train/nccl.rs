@@ -58,10 +58,10 @@ const BLOCKS: c_int = 4;
 
 /// How long ranks that have found each other may take to join a ring.
 const JOINING: Duration = Duration::from_secs(120);
-/// How often what is in progress is looked at, after so long a time in which it is looked at all the time:
-/// most transfers are begun in it.
-const LOOK: Duration = Duration::from_micros(100);
+/// How long what is in progress is looked at without a pause, so that a short wait costs none.
 const SOON: Duration = Duration::from_micros(200);
+/// How often it is looked at from then on.
+const LOOK: Duration = Duration::from_micros(100);
 
 fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
