@@ -122,7 +122,7 @@ impl<'a, D: Quantize> Trainer<'a, D> {
     /// # Errors
     /// If the configuration is impossible or does not fit the data.
     pub fn on(device: D, config: &'a Config, data: &'a Dataset) -> Result<Self> {
-        Self::with(device, config, data, config.train.optimizer().moments().len())
+        Self::with(device, config, data, true)
     }
 
     /// The same with the other ranks of its run, of which this is the first.
@@ -141,20 +141,22 @@ impl<'a, D: Quantize> Trainer<'a, D> {
         Ok(Self { ranks, ..Self::on(device, config, data)? })
     }
 
-    /// What takes the parts of another rank than the first: without moments, for it never updates weights.
+    /// What takes the parts of another rank than the first. It never updates weights, so it has no moments;
+    /// and they come with each step, so it draws none. (Drawing GPT-2's 124 million on one thread took five
+    /// seconds, for which rank 0 waited in its first step.)
     pub(in crate::train) fn member(
         device: D,
         config: &'a Config,
         data: &'a Dataset,
         ranks: Ranks<D>,
     ) -> Result<Self, (Error, Ranks<D>)> {
-        match Self::with(device, config, data, 0) {
+        match Self::with(device, config, data, false) {
             Ok(trainer) => Ok(Self { ranks: Some(ranks), ..trainer }),
             Err(error) => Err((error, ranks)),
         }
     }
 
-    fn with(device: D, config: &'a Config, data: &'a Dataset, kept: usize) -> Result<Self> {
+    fn with(device: D, config: &'a Config, data: &'a Dataset, leads: bool) -> Result<Self> {
         check(config, data)?;
         let numbers = MemoryNeed::of_run(config).kept() / 4;
         memory::ensure(numbers as usize, "weights, gradients and moments")?;
@@ -163,7 +165,13 @@ impl<'a, D: Quantize> Trainer<'a, D> {
         model.set_z_loss(config.train.z_loss);
         let layout = config.model.layout();
         let plan = config.recipe.settled(&layout, config.train.steps)?;
-        let params = device.buffer(config.model.initialize(config.seed));
+        let (params, kept) = match leads {
+            true => {
+                let kept = config.train.optimizer().moments().len();
+                (device.buffer(config.model.initialize(config.seed)), kept)
+            }
+            false => (zeros(&device, layout.len()), 0),
+        };
         let grads = zeros(&device, params.len());
         let read = config.train.batch * config.model.context();
         Ok(Self {
