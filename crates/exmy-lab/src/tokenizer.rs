@@ -97,11 +97,18 @@ impl Tokenizer {
             inner.with_truncation(None)?.with_padding(None);
             Ok(inner)
         })?;
-        let largest = inner.get_vocab(true).into_values().max();
-        let vocabulary = largest.map_or(0, |largest| largest as usize + 1);
-        if vocabulary == 0 {
+        let tokens = inner.get_vocab(true);
+        let mut tokens: Vec<_> = tokens.iter().map(|(token, &number)| (number, token)).collect();
+        tokens.sort_unstable();
+        let Some(&(largest, _)) = tokens.last() else {
             return Err(Error::new("its vocabulary is empty"));
+        };
+        let twice = |pair: &&[(u32, &String)]| pair[0].0 == pair[1].0;
+        if let Some([(number, first), (_, other)]) = tokens.windows(2).find(twice) {
+            let what = format!("{first:?} and {other:?} are both token {number}");
+            return Err(Error::new(what));
         }
+        let vocabulary = largest as usize + 1;
         Ok(Self { inner, json, vocabulary })
     }
 

@@ -111,6 +111,11 @@ fn impossible_sizes_and_files() {
         assert!(error.contains("tokenizer.json is no tokenizer"), "{error}");
     }
     assert!(Tokenizer::open(folder.path()).is_err());
+    let good = String::from_utf8(trained(&["low low"], 300).json().to_vec()).unwrap();
+    let twice = good.replace("\"b\": 66", "\"b\": 65");
+    std::fs::write(&path, twice).unwrap();
+    let error = Tokenizer::open(&path).unwrap_err().to_string();
+    assert!(error.contains("\"a\" and \"b\" are both token 65"), "{error}");
 }
 
 proptest! {

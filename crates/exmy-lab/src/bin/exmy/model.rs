@@ -1,7 +1,7 @@
 //! The model that a command is given: one that others published, or a run of one's own.
 
 use crate::sample::{run_folder, shape, words};
-use exmy::error::Result;
+use exmy::error::{Error, Result};
 use exmy::shown::printable_path;
 use exmy_lab::runner::find_run;
 use exmy_lab::tokenizer::Tokenizer;
@@ -55,6 +55,14 @@ pub(crate) fn tokenizer(model: &Published, wanted: Option<&Path>) -> Result<Toke
     }
     match wanted {
         Some(path) => Tokenizer::open(path),
-        None => Tokenizer::from_json(model.tokenizer()?),
+        None => Tokenizer::from_json(model.tokenizer()?).map_err(|error| {
+            let path = match model.path().is_dir() {
+                true => model.path().join("tokenizer.json"),
+                false => model.path().to_owned(),
+            };
+            Error::new(format!("the tokenizer of {} is none", printable_path(&path)))
+                .because(error)
+                .hint("name another by --tokenizer FILE")
+        }),
     }
 }
