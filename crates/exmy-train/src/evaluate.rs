@@ -27,7 +27,7 @@ pub mod smooth;
 
 use core::ops::Range;
 
-pub use grid::{Stored, nearest_blocks};
+pub use grid::{Stored, nearest_blocks, nearest_head};
 
 use crate::nn::decoder::{self, Config, ConfigError, Decoder, Position};
 use crate::nn::device::{Buffer, Matrix, MatrixMut, Slice};

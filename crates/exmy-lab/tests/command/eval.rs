@@ -174,6 +174,95 @@ fn a_model_quantized_by_methods_is_what_is_changed_on_the_way() {
     }
 }
 
+/// The head, in the format of the blocks or in one of its own; where it is the embedding, that stays.
+#[test]
+fn a_head_is_quantized_where_it_is_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    model(folder);
+    let path = folder.join("model/config.json");
+    let mut config: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    for (i, (tied, head, method, recipe)) in [
+        (true, "--head", None, "f32+weight=mxfp4"),
+        (false, "--head=mxfp8-e4m3", None, "f32+weight=mxfp4+lm_head:weight=mxfp8-e4m3"),
+        (true, "--head=nvfp4", Some("--mse"), "f32+lm_head:weight=nvfp4"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        config["tie_word_embeddings"] = tied.into();
+        fs::write(&path, config.to_string()).unwrap();
+        let out = format!("small{i}");
+        let mut arguments = vec!["quantize", "model", &out, "--to", "mxfp4", head];
+        arguments.extend(method);
+        let said = succeed(exmy(&arguments).current_dir(folder)).stdout;
+        let said = String::from_utf8(said).unwrap();
+        assert!(said.contains("14 weights in mxfp4, the head's in "), "{said}");
+        let both = format!("f32,{recipe}");
+        let mut arguments = vec!["model", "--recipe", &both];
+        arguments.extend(method.into_iter().flat_map(|method| [method, "mxfp4"]));
+        let on_the_way = eval(folder, &arguments);
+        let stored = eval(folder, &[&out, "--recipe", "f32"]);
+        let nats = |result: &Value, i: usize| result["recipes"][i]["nats_per_token"].clone();
+        assert_eq!(nats(&stored, 0), nats(&on_the_way, 1), "{head}");
+        assert_ne!(nats(&on_the_way, 0), nats(&on_the_way, 1), "{head}");
+    }
+    let safetensors = "model/model.safetensors";
+    for (arguments, expected) in [
+        (&["model", "new", "--to", "mxfp4", "--head=e4m3"][..], "--head=e4m3 has no blocks"),
+        (&["model", "new", "--to", "mxfp4", "--head", "nvfp4"], "--head=mxfp8-e4m3"),
+        (&[safetensors, "new", "--to", "mxfp4", "--head"], "--head looks at a model"),
+    ] {
+        let output = exmy(&[&["quantize"], arguments].concat()).current_dir(folder).output();
+        let output = output.unwrap();
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(2) && error.contains(expected), "{error}");
+        assert!(!folder.join("new").exists(), "{arguments:?}");
+    }
+}
+
+/// A tokenizer that is damaged, or another model's, is told by its name; nothing is written.
+#[test]
+fn a_wrong_tokenizer_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    model(folder);
+    let own = folder.join("model/tokenizer.json");
+    let good = fs::read_to_string(&own).unwrap();
+    let of = |name: &str, text: &str| fs::write(folder.join(name), text).unwrap();
+    of("cut.json", &good[..good.len() / 2]);
+    of("twice.json", &good.replace("\"b\":65", "\"b\":64"));
+    of("text.json", &good.replace("\"b\":65", "\"b\":\"65\""));
+    of("large.json", &good.replace("\"b\":65", "\"b\":4294967295"));
+    of("more.json", &good.replace("\"b\":65", "\"b\":65,\"more\":96"));
+    let quantize = ["quantize", "model", "new", "--to", "mxfp4", "--tokenizer"];
+    let evaluate = ["eval", "model", "--data", "text", "--recipe", "f32", "--tokenizer"];
+    let generate = ["generate", "model", "--prompt", "abc", "--tokenizer"];
+    let fails = |arguments: &[&str], expected: &str| {
+        let output = exmy(arguments).current_dir(folder).output().unwrap();
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(2) && error.contains(expected), "{error}");
+        assert!(!error.contains("panicked") && !folder.join("new").exists(), "{error}");
+    };
+    for name in ["cut.json", "twice.json", "text.json"] {
+        let expected = format!("{name} is no tokenizer");
+        for command in [&quantize[..], &evaluate, &generate] {
+            fails(&[command, &[name]].concat(), &expected);
+        }
+    }
+    let large = "large.json has tokens up to 4294967295, and the model 96 tokens";
+    fails(&[&quantize[..], &["large.json"]].concat(), large);
+    fails(&[&generate[..], &["large.json"]].concat(), "gives token 4294967295");
+    fails(&[&quantize[..], &["more.json"]].concat(), "more.json has tokens up to 96, and");
+    // The model's own: what this program cannot read is copied.
+    fs::copy(folder.join("cut.json"), &own).unwrap();
+    fails(&evaluate[..6], "model/tokenizer.json is none");
+    let output = succeed(exmy(&quantize[..5]).current_dir(folder));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("tokenizer.json is a copy"), "{said}");
+    assert_eq!(fs::read(folder.join("new/tokenizer.json")).unwrap(), fs::read(own).unwrap());
+}
+
 /// Options that are rules of recipes, and leave the first alone.
 #[test]
 fn keys_and_values_and_sums_have_formats_of_their_own() {

@@ -119,11 +119,27 @@ pub(super) fn round_blocks(
 /// # Panics
 /// If `params` have not the layout's length, or the format's parts do not go together.
 pub fn nearest_blocks(layout: &Layout, params: &mut [f32], format: BlockFormat) -> Stored {
-    let rounded = round_blocks(layout, params, "rounding", |_, w, inputs| {
-        let x = View::new(w, w.len() / inputs, inputs);
-        let tensor = BlockTensor::quantize(x, Axis::Cols, format, Rounding::TiesToEven);
-        w.copy_from_slice(&tensor.dequantize());
-        Ok(tensor)
-    });
+    let rounded =
+        round_blocks(layout, params, "rounding", |_, w, inputs| Ok(nearest(w, inputs, format)));
     rounded.expect("rounding to nearest cannot fail")
+}
+
+/// Rounds the head's weights to nearest, by the format's rule; none of a head that is the embedding.
+///
+/// # Panics
+/// As [`nearest_blocks`].
+pub fn nearest_head(layout: &Layout, params: &mut [f32], format: BlockFormat) -> Stored {
+    let head = layout.find("lm_head.weight").into_iter();
+    head.map(|entry| {
+        let tensor = nearest(&mut params[entry.range.clone()], entry.shape[1], format);
+        (entry.name.clone(), tensor)
+    })
+    .collect()
+}
+
+fn nearest(w: &mut [f32], inputs: usize, format: BlockFormat) -> BlockTensor {
+    let x = View::new(w, w.len() / inputs, inputs);
+    let tensor = BlockTensor::quantize(x, Axis::Cols, format, Rounding::TiesToEven);
+    w.copy_from_slice(&tensor.dequantize());
+    tensor
 }

@@ -46,7 +46,8 @@ use std::path::{Path, PathBuf};
 ///
 /// IN may be a model, a folder of Hugging Face, a GGUF file or a run, as `exmy eval` reads it. Then OUT is a
 /// folder: the weights of all linear operators in blocks are quantized, by the methods below or to nearest,
-/// and all else is written in F32. A run must have the shape of Llama, Qwen2, Qwen3 or OLMo 2.
+/// with --head those of the head, too, and all else is written in F32. A run must have the shape of Llama,
+/// Qwen2, Qwen3 or OLMo 2.
 ///
 /// With --dequantize the rounded values are written in place of codes, in any format whatever its
 /// width. Without --to, --dequantize writes the values of the quantized tensors that IN holds.
@@ -135,6 +136,7 @@ A model, to nearest or by methods that look at it:
   exmy quantize runs/0001/f32-s1 small --to mxfp4
   exmy quantize SmolLM2-135M.gguf small --to mxfp4 --rotate \\
       --gptq --calibrate book.txt
+  exmy quantize SmolLM2-135M.gguf small --to mxfp4 --head=mxfp8-e4m3
   exmy eval small --data other.txt --recipe f32
 
 A model in several files is done file by file:
@@ -314,7 +316,9 @@ impl Arguments {
             return Err(Error::new(format!(
                 "{option} is about files of tensors, and IN is a model"
             ))
-            .hint("of a model the weights of all linear operators in blocks are quantized"));
+            .hint(
+                "of a model all linear operators in blocks are quantized, and by --head the head",
+            ));
         }
         let Some(to) = self.to else {
             return Err(Error::new("a model is quantized to a format: --to FORMAT is missing"));
@@ -341,7 +345,7 @@ fn seed(text: &str) -> Result<u64, String> {
 pub(crate) fn run(arguments: &Arguments, stop: &Stop) -> Result<u8> {
     if let Some(third) = &arguments.third {
         return Err(Error::new(format!("{third:?} is one argument too many after IN and OUT"))
-            .hint("the type of --dequantize is written with `=`, as in --dequantize=bf16"));
+            .hint("--dequantize=bf16 and --head=mxfp8-e4m3 are written with `=`"));
     }
     no_stream(&arguments.input)?;
     no_stream(&arguments.output)?;

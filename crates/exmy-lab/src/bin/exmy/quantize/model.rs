@@ -6,12 +6,14 @@ use crate::methods::Methods;
 use crate::model::{is_run, open, tokenizer};
 use crate::phase::Phase;
 use clap::Args;
+use exmy::BlockFormat;
 use exmy::error::{Error, Result};
 use exmy::quantizer::{Quantizer, Target};
 use exmy::safetensors::{FileLayout, Stored, store, whole};
 use exmy::shown::printable_path;
+use exmy_lab::tokenizer::Tokenizer;
 use exmy_train::evaluate::rotate::untied;
-use exmy_train::evaluate::shape;
+use exmy_train::evaluate::{nearest_head, shape};
 use exmy_train::nn::decoder::Config;
 use exmy_train::published::family::ROTATE_DOWN;
 use exmy_train::published::{Published, written};
@@ -43,6 +45,10 @@ pub(super) struct Options {
     /// Take the scale of each block that has the least squared error
     #[arg(long, help_heading = "Models")]
     mse: bool,
+    /// Quantize the head, too, to nearest: to --to's format, or to another (--head=mxfp8-e4m3). A head that
+    /// is the embedding gets weights of its own, and the embedding stays as it is
+    #[arg(long, value_name = "FORMAT", num_args = 0..=1, require_equals = true, help_heading = "Models")]
+    head: Option<Option<Quantizer>>,
     /// A text that shows what inputs are like
     #[arg(long, value_name = "FILE", help_heading = "Models")]
     calibrate: Option<PathBuf>,
@@ -72,6 +78,7 @@ impl Options {
             ("--smooth", self.smooth.is_some()),
             ("--gptq", self.gptq),
             ("--mse", self.mse),
+            ("--head", self.head.is_some()),
             ("--calibrate", self.calibrate.is_some()),
             ("--tokenizer", self.tokenizer.is_some()),
         ];
@@ -86,6 +93,20 @@ pub(super) fn is_model(input: &Path) -> bool {
     is_published || is_run(input)
 }
 
+/// The block format that an option names.
+fn blocks(option: &str, quantizer: Quantizer) -> Result<BlockFormat> {
+    let Target::Block(format) = quantizer.target else {
+        return Err(Error::new(format!("{option}{quantizer} has no blocks"))
+            .hint("models are written in block formats: mxfp8-e4m3, mxfp4, nvfp4, ..."));
+    };
+    if quantizer != Quantizer::new(quantizer.target) {
+        return Err(Error::new(format!("{option}{quantizer} is more than a block format"))
+            .hint("weights of a model are rounded to nearest; --rotate rotates the model"));
+    }
+    format.check().map_err(|error| Error::new(format!("{option}{quantizer}: {error}")))?;
+    Ok(format)
+}
+
 /// Writes the folder; what is said of it.
 pub(super) fn quantize(
     (input, output): (&Path, &Path),
@@ -94,14 +115,9 @@ pub(super) fn quantize(
     options: &Options,
     quiet: bool,
 ) -> Result<String> {
-    let Target::Block(format) = quantizer.target else {
-        return Err(Error::new(format!("--to {quantizer} has no blocks"))
-            .hint("models are written in block formats: mxfp8-e4m3, mxfp4, nvfp4, ..."));
-    };
-    if quantizer != Quantizer::new(quantizer.target) {
-        return Err(Error::new(format!("--to {quantizer} is more than a block format"))
-            .hint("weights of a model are rounded to nearest; --rotate rotates the model"));
-    }
+    let format = blocks("--to ", quantizer)?;
+    let head = options.head.map(|own| own.map_or(Ok(format), |own| blocks("--head=", own)));
+    let head = head.transpose()?;
     if output.exists() {
         return Err(Error::new(format!("{} is there already", printable_path(output)))
             .hint("name a folder that is not there"));
@@ -125,7 +141,7 @@ pub(super) fn quantize(
         return Err(Error::new(what).hint(format!("from 2 to {longest}, the model's {why}")));
     }
     let (mut config, mut params) = (*model.config(), model.weights(|_| {})?);
-    if methods.rotate.is_some() {
+    if methods.rotate.is_some() || head.is_some() {
         (config, params) = untied(&config, params);
     }
     drop(reading);
@@ -136,7 +152,10 @@ pub(super) fn quantize(
         known(&tokens, config.vocab).map(|()| tokens)
     };
     let mut seen = shape(&config, window);
-    let rounded = methods.apply(&mut seen, &mut params, &text, quiet)?;
+    let mut rounded = methods.apply(&mut seen, &mut params, &text, quiet)?;
+    if let Some(format) = head {
+        rounded.extend(nearest_head(&config.layout(), &mut params, format));
+    }
     config.rotate_down = seen.rotate_down;
     let (parent, name) = whole::split(output);
     let partial = whole::create_partial_folder(parent, &name)
@@ -153,9 +172,10 @@ pub(super) fn quantize(
     })?;
     whole::remove_partial_folders(parent, &name);
     Ok(format!(
-        "{}: {} weights in {format}, {} tensors in F32; {} of tensors, from {}\n",
+        "{}: {} weights in {format}{}, {} tensors in F32; {} of tensors, from {}\n",
         printable_path(output),
-        rounded.len(),
+        rounded.len() - usize::from(head.is_some()),
+        head.map_or_else(String::new, |head| format!(", the head's in {head}")),
         config.layout().iter().len() - rounded.len(),
         HumanBytes(bytes),
         HumanBytes(model.bytes())
@@ -182,15 +202,22 @@ fn settings(
     }
     let text = format!("{value:#}\n");
     let mut files = vec![("config.json", text)];
-    let known = match wanted.is_some() || is_run(model.path()) {
-        true => tokenizer(model, wanted).map(|found| found.json().to_vec()),
-        false => model.tokenizer(),
-    };
-    match known {
+    let known = match tokenizer(model, wanted) {
         Ok(tokenizer) => {
-            files.push(("tokenizer.json", String::from_utf8_lossy(&tokenizer).into_owned()));
+            fits(&tokenizer, config.vocab, wanted)?;
+            Ok(tokenizer.json().to_vec())
         }
         Err(error) if wanted.is_some() => return Err(error),
+        Err(error) if is_run(model.path()) => Err(error),
+        // Another program may read what this one does not.
+        Err(error) => {
+            model.tokenizer().inspect(|_| say!("note: tokenizer.json is a copy: {error}"))
+        }
+    };
+    match known {
+        Ok(json) => {
+            files.push(("tokenizer.json", String::from_utf8_lossy(&json).into_owned()));
+        }
         // A model without a tokenizer is one.
         Err(error) => say!("note: no tokenizer.json is written: {error}"),
     }
@@ -200,6 +227,21 @@ fn settings(
         files.push(("generation_config.json", format!("{ends:#}\n")));
     }
     Ok(files)
+}
+
+/// Refuses a tokenizer that is wanted and has tokens that the model has not, and tells of the model's own.
+fn fits(tokenizer: &Tokenizer, vocab: usize, wanted: Option<&Path>) -> Result<()> {
+    let most = tokenizer.vocabulary();
+    if most <= vocab {
+        return Ok(());
+    }
+    let what = format!("has tokens up to {}, and the model {vocab} tokens", most - 1);
+    let Some(path) = wanted else {
+        say!("note: the tokenizer {what}");
+        return Ok(());
+    };
+    Err(Error::new(format!("--tokenizer {} {what}", printable_path(path)))
+        .hint("it is another model's: name the right one"))
 }
 
 /// Fills a folder; the bytes of its tensors.
