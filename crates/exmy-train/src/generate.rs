@@ -1,5 +1,5 @@
-//! A published model that continues a sequence of tokens, with a cache of keys and values. Of gated linear
-//! attention, which has none, every token is a pass over all tokens so far.
+//! A published model that continues a sequence of tokens, with a cache: keys and values, or the states of
+//! gated linear attention.
 //!
 //! Tokens are drawn as [`sample`](crate::train::sample) draws them. What a recipe says of keys and values
 //! (`+k:tensor=mxfp8-e4m3`) is what the cache holds. All tokens that are given at once, a prompt or one new
@@ -22,15 +22,10 @@ pub struct Generator<D: Quantize = Cpu> {
     params: Buffer<D>,
     plan: Plan,
     images: Images<D>,
-    past: Past<D>,
+    cache: Cache<D>,
+    /// Places in the cache that a sink has.
+    sunk: usize,
     options: Sampling,
-}
-
-/// The sequence so far.
-enum Past<D: Quantize> {
-    Cached(Cache<D>),
-    /// Tokens that are computed again.
-    Tokens(Vec<u32>),
 }
 
 impl<D: Quantize> Generator<D> {
@@ -64,9 +59,17 @@ impl<D: Quantize> Generator<D> {
                     "text is generated with a cache, which has keys and values: leave the rule out",
                 ));
         }
-        let past = decoder.cache().map_or(Past::Tokens(Vec::new()), Past::Cached);
-        let params = device.buffer(params);
-        Ok(Self { device, decoder, params, plan, images: Images::default(), past, options })
+        let (cache, params) = (decoder.cache(), device.buffer(params));
+        Ok(Self {
+            device,
+            decoder,
+            params,
+            plan,
+            images: Images::default(),
+            cache,
+            sunk: 0,
+            options,
+        })
     }
 
     /// Keeps rounded weights, of so many bytes at most, so that tokens after the first need not round them
@@ -79,15 +82,12 @@ impl<D: Quantize> Generator<D> {
 
     /// Tokens of the sequence so far.
     pub fn tokens(&self) -> usize {
-        match &self.past {
-            Past::Cached(cache) => cache.tokens(),
-            Past::Tokens(seen) => seen.len(),
-        }
+        self.cache.tokens() - self.sunk
     }
 
-    /// How many more tokens fit.
+    /// How many more tokens fit; a sink takes the place of one.
     pub fn remaining(&self) -> usize {
-        self.decoder.config().context - self.tokens()
+        self.decoder.config().context - self.cache.tokens()
     }
 
     /// Logits of what follows the sequence and these tokens, which are added to it.
@@ -99,15 +99,16 @@ impl<D: Quantize> Generator<D> {
     /// If there are no tokens, more than [`remaining`](Self::remaining), or one is outside of the vocabulary.
     pub fn logits(&mut self, tokens: &[u32]) -> Result<Vec<f32>> {
         let phase = Phase::Sample((self.tokens() + tokens.len()) as u64);
-        let Self { device, decoder, params, plan, images, past, options } = self;
+        let Self { device, decoder, params, plan, images, cache, sunk, options } = self;
+        let Config { sink, context, .. } = *decoder.config();
+        let mut tokens = tokens.to_vec();
+        // Without room for the sink's own place, it is in that of the first token.
+        if sink && cache.tokens() == 0 && tokens.len() < context {
+            tokens.insert(0, 0);
+            *sunk = 1;
+        }
         let mut engine = Engine::new(plan, options.seed, phase, images);
-        let logits = match past {
-            Past::Cached(cache) => decoder.continued(&*params, tokens, cache, &mut engine),
-            Past::Tokens(seen) => {
-                seen.extend(tokens);
-                decoder.last_logits(&*params, seen, &mut engine)
-            }
-        };
+        let logits = decoder.continued(&*params, &tokens, cache, &mut engine);
         let logits = device.read(logits).into_owned();
         device.check()?;
         Ok(logits)

@@ -97,8 +97,10 @@ DEVICE void advance(const Chunk& chunk, Gla s, const float* from, float* to) {
     }
 }
 
+// From `states` and to those behind the last whole chunk, or from zero if there are none.
 KERNEL(256) gla(
-    const float* qkv, const float* alpha, float* y, float* scratch, u32 unit, u32 in_shared, Gla s
+    const float* qkv, const float* alpha, float* y, float* states, float* scratch, u32 unit, u32 in_shared,
+    Gla s
 ) {
     DYNAMIC_SHARED(shared);
     float* work = in_shared ? (float*)shared : scratch + (u64)blockIdx.x * unit;
@@ -109,7 +111,9 @@ KERNEL(256) gla(
     y += batch * s.sequence * values + head * s.value;
     float* state = cut(work, s.key * s.row);
     Chunk chunk = chunk_in(work, s);
-    for (u32 e = threadIdx.x; e < s.key * s.row; e += blockDim.x) state[e] = 0.0f;
+    u32 size = s.key * s.row;
+    if (states) states += (u64)blockIdx.x * size;
+    for (u32 e = threadIdx.x; e < size; e += blockDim.x) state[e] = states ? states[e] : 0.0f;
     for (u32 first = 0; first < s.sequence; first += TOKENS) {
         read_chunk(chunk, s, head, first, qkv, alpha, true);
         for (u32 e = threadIdx.x; e < chunk.c * s.value; e += blockDim.x) {
@@ -121,8 +125,10 @@ KERNEL(256) gla(
             y[(u64)(first + i) * values + x] = sum;
         }
         __syncthreads();
-        advance(chunk, s, state, state);
+        if (chunk.c == TOKENS) advance(chunk, s, state, state);
     }
+    // Each thread has written what it copies.
+    for (u32 e = threadIdx.x; states && e < size; e += blockDim.x) states[e] = state[e];
 }
 EXPORT(gla)
 

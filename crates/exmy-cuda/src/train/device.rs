@@ -298,9 +298,10 @@ impl Device for Cuda {
         stride: usize,
         alpha: Slice<'_, Self>,
         y: SliceMut<'_, Self>,
+        states: SliceMut<'_, Self>,
         scratch: SliceMut<'_, Self>,
     ) {
-        self.gla_forward(shape, qkv, stride, alpha, y, scratch);
+        self.gla_forward(shape, (qkv, stride), alpha, [y, states, scratch]);
     }
 
     fn gla_backward(

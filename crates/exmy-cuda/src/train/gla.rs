@@ -74,11 +74,9 @@ impl Cuda {
     pub(super) fn gla_forward(
         &self,
         shape: &Shape,
-        qkv: Slice<'_, Self>,
-        stride: usize,
+        (qkv, stride): (Slice<'_, Self>, usize),
         alpha: Slice<'_, Self>,
-        y: SliceMut<'_, Self>,
-        scratch: SliceMut<'_, Self>,
+        [y, held, scratch]: [SliceMut<'_, Self>; 3],
     ) {
         let tokens = shape.batch * shape.sequence;
         let lengths = [
@@ -87,13 +85,16 @@ impl Cuda {
             ("y", y.len(), tokens * shape.values()),
         ];
         check(shape, stride, lengths);
+        if !held.is_empty() {
+            expect("gla", "states", held.len(), shape.states());
+        }
         if tokens == 0 || shape.values() == 0 || shape.keys() == 0 {
             return self.set_all(y, 0.0);
         }
         let (own, one) = (unit(shape, false), self.gla_sequence(shape, false));
         let shared = self.shared_for(own);
         let at_once = at_once(shape, scratch.len(), one);
-        let (y, scratch) = (y.read(), scratch.read());
+        let (y, held, scratch) = (y.read(), held.read(), scratch.read());
         self.attempt(|| {
             for first in (0..shape.batch).step_by(at_once) {
                 let count = at_once.min(shape.batch - first);
@@ -105,7 +106,12 @@ impl Cuda {
                     y,
                     shape.values(),
                 ));
-                let launch = launch.slice(scratch).value(own as u32).value(u32::from(shared > 0));
+                let held = match held.is_empty() {
+                    true => held,
+                    false => held.part(first * shape.states() / shape.batch..held.len()),
+                };
+                let launch = launch.slice(held).slice(scratch);
+                let launch = launch.value(own as u32).value(u32::from(shared > 0));
                 let launch = launch.value(sizes(shape, stride));
                 let grid = Grid::new((count * shape.heads) as u32, 256).with_shared(shared);
                 // SAFETY: the lengths were compared; a block has its working memory, or shares some.

@@ -4,7 +4,7 @@ use exmy_cuda::train::Cuda;
 use exmy_train::evaluate::layers::Layers;
 use exmy_train::evaluate::{Evaluation, Measures, Windows};
 use exmy_train::generate::Generator;
-use exmy_train::nn::decoder::{Biases, Config, QkNorm};
+use exmy_train::nn::decoder::{Biases, Config, Gla, QkNorm};
 use exmy_train::nn::device::Cpu;
 use exmy_train::nn::parameters::Entry;
 use exmy_train::recipe::Recipe;
@@ -14,7 +14,7 @@ use exmy_train::train::sample::Sampling;
 use super::device;
 
 /// Biases and norms of heads, heads of a size of their own, a tied head.
-fn model() -> (Config, Vec<f32>) {
+fn model(mixer: &str) -> (Config, Vec<f32>) {
     let config = Config {
         vocab: 97,
         context: 37,
@@ -26,6 +26,8 @@ fn model() -> (Config, Vec<f32>) {
         qk_norm: QkNorm::Head,
         bias: Biases { qkv: true, ..Biases::default() },
         tied: true,
+        mixer: mixer.parse().unwrap(),
+        gla: Gla { heads: 2, ..Gla::default() },
         ..Config::default()
     };
     (config, config.initialize(3).into_iter().map(|x| 2.0 * x).collect())
@@ -40,7 +42,7 @@ fn recipes(names: &[&str]) -> Vec<Recipe> {
 }
 
 fn evaluated<D: Quantize>(device: D, by_piece: bool) -> Vec<(Measures, Layers)> {
-    let (config, params) = model();
+    let (config, params) = model("attention");
     let names =
         ["f32", "bf16", "nvfp4", "mxfp4+input=f32+k:tensor=ht4>mxfp8-e4m3+v:tensor=mxfp8-e4m3"];
     let windows = Windows { window: 37, stride: 20 }.of(60);
@@ -72,7 +74,7 @@ fn an_evaluation_has_the_numbers_of_the_cpu() {
     let Some(device) = device() else { return };
     for by_piece in [false, true] {
         let cuda = Cuda::new(device.clone());
-        let (config, recipes) = (model().0, recipes(&["f32", "nvfp4"]));
+        let (config, recipes) = (model("attention").0, recipes(&["f32", "nvfp4"]));
         cuda.ready_for(Some(&config), &recipes).unwrap();
         let (expected, found) = (evaluated(Cpu::new(), by_piece), evaluated(cuda, by_piece));
         for ((expected, inside), (found, seen)) in expected.iter().zip(&found) {
@@ -92,9 +94,17 @@ fn an_evaluation_has_the_numbers_of_the_cpu() {
 fn a_text_has_the_tokens_of_the_cpu() {
     let Some(device) = device() else { return };
     let options = Sampling { temperature: 0.9, top_k: 20, seed: 5 };
-    for name in ["f32", "mxfp4+k:tensor=mxfp8-e4m3+v:tensor=mxfp8-e4m3"] {
-        fn written<D: Quantize>(device: D, name: &str, options: Sampling) -> Vec<Vec<f32>> {
-            let (config, params) = model();
+    for of in [
+        ("f32", "attention"),
+        ("mxfp4+k:tensor=mxfp8-e4m3+v:tensor=mxfp8-e4m3", "attention"),
+        ("mxfp8-e4m3", "gla,attention"),
+    ] {
+        fn written<D: Quantize>(
+            device: D,
+            (name, mixer): (&str, &str),
+            options: Sampling,
+        ) -> Vec<Vec<f32>> {
+            let (config, params) = model(mixer);
             let recipe = name.parse().unwrap();
             let mut generator = Generator::new(device, config, params, &recipe, options).unwrap();
             let text = tokens();
@@ -107,7 +117,7 @@ fn a_text_has_the_tokens_of_the_cpu() {
             }
             logits
         }
-        let expected = written(Cpu::new(), name, options);
-        assert_eq!(written(Cuda::new(device.clone()), name, options), expected, "{name}");
+        let expected = written(Cpu::new(), of, options);
+        assert_eq!(written(Cuda::new(device.clone()), of, options), expected, "{of:?}");
     }
 }

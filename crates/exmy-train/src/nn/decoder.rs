@@ -127,10 +127,12 @@ struct Scratch<D: Device> {
     low: Buffer<D>,
     /// Gradient of the scores, where a recipe looks at it.
     d_scores: Buffer<D>,
+    /// Of gated linear attention that goes on: q|k|v, decays and outputs from the last whole chunk on.
+    since: [Buffer<D>; 3],
     spare: Spare<D>,
 }
 
-empty!(Scratch { scratch, d_stream, d_norm, d_inner, d_outer, dense, low, d_scores, spare });
+empty!(Scratch { scratch, d_stream, d_norm, d_inner, d_outer, dense, low, d_scores, since, spare });
 
 impl<T: Real> Decoder<Cpu<T>> {
     /// A model of this shape on the CPU.
@@ -374,7 +376,7 @@ impl<D: Device> Decoder<D> {
             }
             Mixing::Recur(recur) => {
                 let (sizes, saved) = ((shape.batch, shape.sequence), &mut saved.recur);
-                recur.forward(cx, sizes, input, saved, work, output.again());
+                recur.forward(cx, sizes, input, saved, work, past, output.again());
             }
         }
         if after {

@@ -305,7 +305,8 @@ pub trait Device: Clone + Debug + Send + 'static {
     /// Elements of working memory that gated linear attention asks for.
     fn gla_scratch(&self, shape: &gla::Shape) -> usize;
 
-    /// The recurrence of gated linear attention ([`gla`]), of rows of `stride` elements.
+    /// The recurrence of gated linear attention ([`gla::gla`]), of rows of `stride` elements; from states and
+    /// to states, or from zero if there are none.
     fn gla(
         &self,
         shape: &gla::Shape,
@@ -313,11 +314,12 @@ pub trait Device: Clone + Debug + Send + 'static {
         stride: usize,
         alpha: Slice<'_, Self>,
         y: SliceMut<'_, Self>,
+        states: SliceMut<'_, Self>,
         scratch: SliceMut<'_, Self>,
     );
 
-    /// Backward of [`gla`](Self::gla): the columns q|k|v of `dqkv` and the gradients of the decays'
-    /// logarithms are overwritten.
+    /// Backward of [`gla`](Self::gla), from zero: the columns q|k|v of `dqkv` and the gradients of the
+    /// decays' logarithms are overwritten.
     fn gla_backward(
         &self,
         shape: &gla::Shape,

@@ -17,6 +17,9 @@
 //! most `2 (2 t + hk + 8) u` times the sum of the magnitudes of these products, with `u` half the distance
 //! from 1 to the next number.
 //!
+//! A sequence may come in parts: with the state behind its last whole chunk, and the tokens since then given
+//! again, outputs have the bits of one call over all of it. A token never costs more than a chunk.
+//!
 //! The backward pass forms the states at the chunks' beginnings anew (nothing is kept by layer) and
 //! takes the gradient of a decay's logarithm as `α_t rowsum(dS_t ∘ S_(t-1))`, expanded within the chunk. The
 //! shorter `sum over i >= t of (q_i dq_i - k_i dk_i)` cancels.
@@ -74,12 +77,21 @@ impl Shape {
     }
 
     /// A head's values, padded to whole blocks of lanes.
-    const fn row(&self) -> usize {
+    pub const fn row(&self) -> usize {
         self.value.next_multiple_of(LANES)
     }
 
     const fn chunks(&self) -> usize {
         self.sequence.div_ceil(CHUNK)
+    }
+
+    /// Elements of the states of all sequences and heads, (batch, heads, key, [`row`](Self::row)).
+    pub const fn states(&self) -> usize {
+        self.batch * self.heads * self.state()
+    }
+
+    const fn state(&self) -> usize {
+        self.key * self.row()
     }
 
     /// Elements of working memory for either pass with which all threads have work. With less fewer
@@ -103,7 +115,7 @@ impl Shape {
 
     /// Of one (sequence, head): the results, the state, that of each chunk's beginning, a chunk.
     pub const fn unit(&self) -> usize {
-        self.results() + (self.chunks() + 1) * self.key * self.row() + chunk::size(self)
+        self.results() + (self.chunks() + 1) * self.state() + chunk::size(self)
     }
 
     #[track_caller]
@@ -118,6 +130,9 @@ impl Shape {
 /// `y` (tokens, values) from the columns q|k|v at the beginning of rows of `stride` elements and
 /// the decays `alpha` (tokens, keys).
 ///
+/// The sequences begin at zero, or, with `states` that are not empty, at these, which become those behind the
+/// sequences' last whole chunks.
+///
 /// # Panics
 /// If a slice's length is not the one `shape` gives, or `scratch` has less space than for a
 /// (sequence, head).
@@ -127,9 +142,12 @@ pub fn gla<T: Real>(
     stride: usize,
     alpha: &[T],
     y: &mut [T],
+    states: &mut [T],
     scratch: &mut [T],
 ) {
     let _lap = lap(Part::Recurrence(Way::Forward));
+    let (held, carries) = (shape.states(), !states.is_empty());
+    assert!(!carries || states.len() == held, "{} states, {shape:?} has {held}", states.len());
     let tokens = shape.batch * shape.sequence;
     shape.check(
         stride,
@@ -144,15 +162,24 @@ pub fn gla<T: Real>(
         return;
     }
     let (out, unit_len, heads) = (shape.sequence * shape.values(), shape.unit(), shape.heads);
+    let state = shape.state();
     for units in parts(shape.batch * heads, shape.at_once(scratch.len())) {
         let scratch = &mut scratch[..units.len() * unit_len];
+        let before = &*states;
         parallel::for_each_chunk(scratch, unit_len, |unit, scratch| {
             let (b, head) = ((units.start + unit) / heads, (units.start + unit) % heads);
             let qkv = &qkv[b * shape.sequence * stride..][..shape.sequence * stride];
             let alpha = &alpha[b * shape.sequence * shape.keys()..];
-            forward_unit(*shape, head, qkv, stride, alpha, scratch);
+            let before = carries.then(|| &before[(units.start + unit) * state..][..state]);
+            forward_unit(*shape, head, qkv, stride, alpha, before, scratch);
         });
         let scratch = &*scratch;
+        if carries && shape.sequence >= CHUNK {
+            let behind = states[units.start * state..].chunks_exact_mut(state);
+            for (to, unit) in behind.zip(scratch.chunks_exact(unit_len)) {
+                to.copy_from_slice(&unit[shape.results()..][..state]);
+            }
+        }
         let sequences = units.start / heads..units.end.div_ceil(heads);
         let y = &mut y[sequences.start * out..sequences.end * out];
         parallel::for_each_chunk(y, out, |b, y| {

@@ -4,8 +4,8 @@
 //! i is addressed by (seed, "sample", i), so the same seed gives the same text. The model sees the
 //! last `context` tokens.
 //!
-//! While the text fits the context, and where the recipe takes each token by itself, keys and values of the
-//! tokens so far stay in a cache, and rounded weights stay, too: the same text, sooner.
+//! While the text fits the context, and where the recipe takes each token by itself, what was computed of the
+//! tokens so far stays in a cache, and rounded weights stay, too: the same text, sooner.
 
 use crate::nn::decoder::{Cache, Config, Decoder};
 use crate::nn::device::{Buffer, Cpu};
@@ -38,7 +38,7 @@ pub struct Sampler<D: Quantize = Cpu> {
     plan: Plan,
     images: Images<D>,
     options: Sampling,
-    /// Keys and values of tokens, and these tokens; `None` where nothing is kept.
+    /// What stays of tokens, and these tokens; `None` where nothing is kept.
     cache: Option<(Cache<D>, Vec<u32>)>,
 }
 
@@ -72,10 +72,9 @@ impl<D: Quantize> Sampler<D> {
         let decoder = decoder.map_err(|error| Error::new(error.to_string()))?;
         let plan = config.recipe.settled(&layout, config.train.steps)?;
         let step = Phase::Sample(0).step();
-        let cache = decoder.cache().filter(|_| plan.is_by_token(step));
+        let cache = plan.is_by_token(step).then(|| (decoder.cache(), Vec::new()));
         let mut images = Images::default();
         images.kept = WeightCache::new(memory::available().map_or(0, |bytes| bytes as usize / 8));
-        let cache = cache.map(|cache| (cache, Vec::new()));
         Ok(Self { device, config, decoder, params, plan, images, options, cache })
     }
 
@@ -87,7 +86,7 @@ impl<D: Quantize> Sampler<D> {
         self
     }
 
-    /// Whether keys and values stay.
+    /// Whether what was computed of tokens stays.
     pub fn keeps(&self) -> bool {
         self.cache.is_some()
     }

@@ -68,7 +68,7 @@ fn rows_and_their_gradients() {
     decay(&z, 16.0, f64::NEG_INFINITY, &mut alpha);
     let mut y = vec![f32::NAN; dy.len()];
     let mut scratch = vec![f32::NAN; SHAPE.scratch()];
-    gla(&SHAPE, &qkv, stride, &alpha, &mut y, &mut scratch);
+    gla(&SHAPE, &qkv, stride, &alpha, &mut y, &mut [], &mut scratch);
 
     let magnitudes: Vec<f32> = qkv.iter().map(|x| x.abs()).collect();
     let mut sizes = y.clone();

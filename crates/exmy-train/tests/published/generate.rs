@@ -3,6 +3,8 @@
 use super::{data, logits, truth};
 use exmy_train::generate::Generator;
 use exmy_train::nn::Cpu;
+use exmy_train::nn::decoder::{Config, Decoder};
+use exmy_train::nn::linear::Unquantized;
 use exmy_train::published::Published;
 use exmy_train::train::sample::Sampling;
 
@@ -93,14 +95,17 @@ fn greedy_tokens_are_those_of_others() {
 /// A prompt, then token by token: the bits of a pass over all of them.
 #[test]
 fn a_cache_changes_no_bit() {
-    let (tokens, _) = truth(&data("llama/truth.safetensors"));
-    let mut by_one = generator("llama", "f32");
-    let all = logits(&data("llama"), &tokens);
-    let rows = all.chunks_exact(96).skip(4).zip(&tokens[5..]);
-    let mut given: &[u32] = &tokens[..5];
-    for (row, next) in rows {
-        assert_eq!(by_one.logits(given).unwrap(), row, "after {} tokens", by_one.tokens());
-        given = core::slice::from_ref(next);
+    for family in ["llama", "gla"] {
+        let (tokens, _) = truth(&data(family).join("truth.safetensors"));
+        let mut by_one = generator(family, "f32");
+        let all = logits(&data(family), &tokens);
+        let rows = all.chunks_exact(96).skip(4).zip(&tokens[5..]);
+        let mut given: &[u32] = &tokens[..5];
+        for (row, next) in rows {
+            assert_eq!(by_one.logits(given).unwrap(), row, "{family}, {} tokens", by_one.tokens());
+            given = core::slice::from_ref(next);
+        }
+        assert!(by_one.tokens() > 32, "no two chunks");
     }
     for family in ["gla", "gpt2", "qwen3"] {
         let (tokens, _) = truth(&data(family).join("truth.safetensors"));
@@ -116,6 +121,24 @@ fn a_cache_changes_no_bit() {
             assert_ne!(last, generator(family, "f32").logits(&tokens[..20]).unwrap());
         }
     }
+}
+
+/// A sink has the place in front of the first token, or its place where there is no room for another.
+#[test]
+fn a_sink_hides_no_token() {
+    let config = Config { vocab: 97, context: 7, sink: true, ..Config::default() };
+    let (params, recipe) = (config.initialize(2), "f32".parse().unwrap());
+    let text: [u32; 7] = [5, 80, 2, 41, 7, 19, 3];
+    let mut decoder: Decoder = Decoder::new(config).unwrap();
+    let mut whole =
+        |tokens: &[u32]| decoder.last_logits(&params, tokens, &mut Unquantized).numbers().to_vec();
+    let new = || Generator::new(Cpu::new(), config, params.clone(), &recipe, GREEDY).unwrap();
+    let mut by_part = new();
+    for (part, left) in [(0..3, 3), (3..4, 2), (4..6, 0)] {
+        assert_eq!(by_part.logits(&text[part.clone()]).unwrap(), whole(&text[..part.end]));
+        assert_eq!((by_part.tokens(), by_part.remaining()), (part.end, left));
+    }
+    assert_eq!(new().logits(&text).unwrap(), whole(&text));
 }
 
 #[test]

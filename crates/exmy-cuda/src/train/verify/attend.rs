@@ -112,7 +112,16 @@ impl<D: Device<Real = f32>> Trial<'_, D> {
             let (mut y, mut dqkv) = (self.draw(dy.len()), self.draw(qkv.len()));
             let mut scratch = Buffer::default();
             device.grow(&mut scratch, device.gla_scratch(&shape));
-            device.gla(&shape, qkv.all(), stride, alpha.all(), y.all_mut(), scratch.all_mut());
+            let mut states = Buffer::default();
+            for held in [0, shape.states()] {
+                if held > 0 {
+                    states = self.draw(held);
+                }
+                let (to, held_by, scratch) = (y.all_mut(), states.all_mut(), scratch.all_mut());
+                device.gla(&shape, qkv.all(), stride, alpha.all(), to, held_by, scratch);
+                self.keep(format!("{shape:?}, {held} states"), &y);
+            }
+            self.keep(format!("{shape:?}, states behind"), &states);
             device.gla_backward(
                 &shape,
                 qkv.all(),
@@ -123,7 +132,6 @@ impl<D: Device<Real = f32>> Trial<'_, D> {
                 dga.all_mut(),
                 scratch.all_mut(),
             );
-            self.keep(format!("{shape:?}"), &y);
             self.keep(format!("{shape:?} backward"), &dqkv);
             self.keep(format!("{shape:?} backward, decays"), &dga);
         }

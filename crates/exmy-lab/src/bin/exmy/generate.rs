@@ -24,9 +24,9 @@ use std::time::Instant;
 
 /// Continue a text with a published model, in any number format
 ///
-/// MODEL is that of `exmy eval`. Keys and values of the tokens so far stay in a cache; gated linear attention
-/// has none and computes all of them again. The same command gives the same text on every machine. It ends at
-/// the model's own end, at a text of --stop, after --tokens, or where the model's context does.
+/// MODEL is that of `exmy eval`. Keys and values of the tokens so far, or the state of gated linear
+/// attention, stay in a cache. The same command gives the same text on every machine. It ends at the model's
+/// own end, at a text of --stop, after --tokens, or where the model's context does.
 #[derive(Args)]
 pub(crate) struct Arguments {
     /// Folder with config.json, a GGUF file, or a run
@@ -166,7 +166,8 @@ fn generate(arguments: &Arguments, recipe: &Recipe) -> Result<u8> {
     }
     let ends = if arguments.endless { Vec::new() } else { model.ends()? };
     let capacity = prompt.len().saturating_add(arguments.tokens).min(longest);
-    let config = shape(model.config(), capacity);
+    let sink = usize::from(model.config().sink);
+    let config = shape(model.config(), (capacity + sink).min(longest));
     let params = model.weights(|_| {})?;
     drop(reading);
     if !quiet {
@@ -174,15 +175,8 @@ fn generate(arguments: &Arguments, recipe: &Recipe) -> Result<u8> {
             say!("recipe   {recipe}; the run's own, which exmy sample takes, is {own}");
         }
         let weights = memory::size(4 * params.len() as u64);
-        match cache_bytes(&config, capacity) {
-            0 => say!("memory   weights {weights}, no cache"),
-            cache => {
-                say!(
-                    "memory   weights {weights}, cache of {capacity} tokens {}",
-                    memory::size(cache)
-                );
-            }
-        }
+        let cache = memory::size(cache_bytes(&config, capacity));
+        say!("memory   weights {weights}, cache of {capacity} tokens {cache}");
     }
     let options = Sampling {
         temperature: arguments.temperature,
@@ -194,7 +188,7 @@ fn generate(arguments: &Arguments, recipe: &Recipe) -> Result<u8> {
     drop(preparing);
     let needs = 4 * params.len() as u64 + cache_bytes(&config, capacity);
     let spare = spare(place.available()?, needs);
-    let text = Text { arguments, recipe, tokenizer: &tokenizer, prompt, ends, capacity };
+    let text = Text { arguments, recipe, tokenizer: &tokenizer, prompt, ends };
     match cuda {
         None => {
             text.write(Generator::new(Cpu::new(), config, params, recipe, options)?.keeping(spare))
@@ -213,13 +207,11 @@ struct Text<'a> {
     prompt: Vec<u32>,
     /// Tokens that end it.
     ends: Vec<u32>,
-    /// Tokens that prompt and text have at most.
-    capacity: usize,
 }
 
 impl Text<'_> {
     fn write<D: Quantize>(self, mut generator: Generator<D>) -> Result<u8> {
-        let Self { arguments, recipe, tokenizer, prompt, ends, capacity } = self;
+        let Self { arguments, recipe, tokenizer, prompt, ends } = self;
         let quiet = arguments.work.quiet;
         let mut screen = (!arguments.json).then(Screen::new);
         let mut show =
@@ -241,7 +233,7 @@ impl Text<'_> {
                 break End::Tokens;
             }
             let new = &written.tokens[generator.tokens()..];
-            if new.len() > capacity - generator.tokens() {
+            if new.len() > generator.remaining() {
                 break End::Context;
             }
             let token = generator.next_token(new)?;

@@ -1,6 +1,6 @@
 //! Softmax attention in a block: q|k|v, their norms and rotation, attention, o.
 
-use super::cached::Past;
+use super::cached::{Held, Past};
 use super::{Config, QkNorm, Rope, Scratch};
 use crate::nn::attention::Shape;
 use crate::nn::device::{Buffer, Device, Matrix, MatrixMut, Slice, SliceMut, empty};
@@ -199,7 +199,7 @@ impl Attend {
         let mut rows = MatrixMut::new(qkv.again(), n, stride);
         self.round(cx, shape, false, &mut rows, &mut work.dense[0]);
         let (qkv, mut attended) = (qkv.read(), saved.attended.first_mut(n * shape.width()));
-        let cache = past.map(|Past { rows, tokens }| {
+        let cache = past.map(|Past { held: Held { rows, .. }, tokens }| {
             let kv = Matrix::new(qkv, n, stride).cols_range(shape.width()..stride);
             let (width, len) = (kv.cols(), (tokens + n) * kv.cols());
             let new = rows.part_mut(tokens * width..len);

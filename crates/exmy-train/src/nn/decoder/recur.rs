@@ -4,11 +4,13 @@
 use core::ops::Range;
 
 use super::attend::round_columns;
+use super::cached::{Held, Past};
 use super::{Config, Norm, Scratch};
 use crate::nn::device::{Buffer, Device, Matrix, MatrixMut, Slice, SliceMut, empty};
-use crate::nn::gla::Shape;
+use crate::nn::gla::{CHUNK, Shape};
 use crate::nn::parameters::Layout;
 use crate::nn::parts::{Affine, Context, Linear, Normed, Pass};
+use crate::nn::real::Real;
 use crate::nn::site::{Operator, Place};
 
 /// The places of one block's gated linear attention.
@@ -151,6 +153,7 @@ impl Recur {
         x: Slice<'_, D>,
         saved: &mut Saved<D>,
         work: &mut Scratch<D>,
+        past: Option<Past<'_, D>>,
         out: SliceMut<'_, D>,
     ) {
         let (n, stride, layer) = (batch * sequence, self.stride(), self.layer);
@@ -167,13 +170,61 @@ impl Recur {
         let mut alpha = saved.alpha.first_mut(n * self.keys);
         device.decay(z.read(), self.tau, self.least, alpha.again());
         let mut mixed = saved.mixed.first_mut(values);
-        let (rows, scratch) = (rows.read(), work.scratch.all_mut());
-        device.gla(&shape, rows.data(), stride, alpha.read(), mixed.again(), scratch);
+        let rows = rows.read();
+        match past {
+            Some(past) => self.go_on(device, past, rows, alpha.read(), work, mixed.again()),
+            None => {
+                let (mut none, scratch) = (Buffer::default(), work.scratch.all_mut());
+                let (y, none) = (mixed.again(), none.all_mut());
+                device.gla(&shape, rows.data(), stride, alpha.read(), y, none, scratch);
+            }
+        }
         cx.tensor(layer, Place::Attention, false, mixed.again(), self.values);
         self.norm.forward(cx, mixed.read(), &mut saved.normed, &mut work.spare);
         let (normed, gates) = (saved.normed.y.first(values), rows.cols_range(self.gate()));
         device.swish_gate(normed, gates, saved.gated.first_mut(values));
         self.o.forward(cx, saved.gated.first(values), out);
+    }
+
+    /// What the recurrence writes of tokens behind others. Its chunks are those of the whole sequence, to the
+    /// same bits: what is held are the states behind the last whole chunk, and the tokens since.
+    fn go_on<D: Device>(
+        &self,
+        device: &D,
+        Past { held: Held { rows, decays, states }, tokens }: Past<'_, D>,
+        new: Matrix<'_, D>,
+        alpha: Slice<'_, D>,
+        work: &mut Scratch<D>,
+        mixed: SliceMut<'_, D>,
+    ) {
+        if tokens == 0 {
+            let len = states.len();
+            device.fill(MatrixMut::new(states.all_mut(), 1, len), D::Real::ZERO);
+        }
+        let (n, since) = (new.rows(), tokens % CHUNK);
+        let (all, shape) = (since + n, self.shape(1, since + n));
+        let (left, width) = (all % CHUNK, shape.qkv_width());
+        let [joined, joined_decays, y] = &mut work.since;
+        for (held, new, joined, width) in [
+            (rows, new.cols_range(0..width), &mut *joined, width),
+            (decays, Matrix::new(alpha, n, self.keys), &mut *joined_decays, self.keys),
+        ] {
+            device.grow(joined, all * width);
+            let mut joined = MatrixMut::new(joined.first_mut(all * width), all, width);
+            let before = Matrix::new(held.first(since * width), since, width);
+            device.copy(before, joined.rows_range(0..since));
+            device.copy(new, joined.rows_range(since..all));
+            let held = MatrixMut::new(held.first_mut(left * width), left, width);
+            device.copy(joined.read().rows_range(all - left..all), held);
+        }
+        device.grow(y, all * self.values);
+        device.grow(&mut work.scratch, device.gla_scratch(&shape));
+        let (rows, alpha) = (joined.first(all * width), joined_decays.first(all * self.keys));
+        let mut outputs = y.first_mut(all * self.values);
+        let (states, scratch) = (states.all_mut(), work.scratch.all_mut());
+        device.gla(&shape, rows, width, alpha, outputs.again(), states, scratch);
+        let outputs = Matrix::new(outputs.read(), all, self.values).rows_range(since..all);
+        device.copy(outputs, MatrixMut::new(mixed, n, self.values));
     }
 
     /// `dx` from `d_out`.

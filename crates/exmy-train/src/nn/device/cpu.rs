@@ -379,10 +379,12 @@ impl<T: Real> Device for Cpu<T> {
         stride: usize,
         alpha: Slice<'_, Self>,
         y: SliceMut<'_, Self>,
+        states: SliceMut<'_, Self>,
         scratch: SliceMut<'_, Self>,
     ) {
         let (qkv, alpha) = (qkv.numbers(), alpha.numbers());
-        gla::gla(shape, qkv, stride, alpha, y.numbers(), scratch.numbers());
+        let (y, states, scratch) = (y.numbers(), states.numbers(), scratch.numbers());
+        gla::gla(shape, qkv, stride, alpha, y, states, scratch);
     }
 
     fn gla_backward(

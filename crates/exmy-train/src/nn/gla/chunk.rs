@@ -181,21 +181,26 @@ fn output_tile<T: Real, const R: usize>(
 }
 
 kernel! {
-    /// The outputs of one (sequence, head), left at the front of `scratch`; `qkv` and `alpha` begin
-    /// with the sequence's rows.
+    /// The outputs of one (sequence, head), left at the front of `scratch`, and behind the results' place
+    /// the state behind the last whole chunk, from that `before` or zeros; `qkv` and `alpha` begin with the
+    /// sequence's rows.
     pub(super) fn forward_unit<'a, T: Real>(
         shape: Shape,
         head: usize,
         qkv: &'a [T],
         stride: usize,
         alpha: &'a [T],
+        before: Option<&'a [T]>,
         scratch: &'a mut [T],
     ) {
         let (key, row) = (shape.key, shape.row());
         let (results, mut work) = scratch.split_at_mut(shape.results());
         let state = cut(&mut work, key * row);
         let mut chunk = Chunk::new(&shape, &mut work);
-        state.fill(T::ZERO);
+        match before {
+            Some(before) => state.copy_from_slice(before),
+            None => state.fill(T::ZERO),
+        }
         let outputs = &mut results[..shape.sequence * shape.value];
         for (n, y) in outputs.chunks_mut(CHUNK * shape.value).enumerate() {
             chunk.read(&shape, head, n * CHUNK, qkv, stride, alpha);
@@ -211,7 +216,10 @@ kernel! {
                     i += 1;
                 }
             }
-            chunk.advance(row, state);
+            // The tokens of a part of a chunk are given again, with those that follow.
+            if chunk.c == CHUNK {
+                chunk.advance(row, state);
+            }
         }
     }
 }

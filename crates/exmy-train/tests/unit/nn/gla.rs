@@ -53,7 +53,7 @@ fn chunked<T: Real>(shape: &Shape, qkv: &[T], stride: usize, alpha: &[T]) -> Vec
     let nan = T::from_f64(f64::NAN);
     let mut y = vec![nan; shape.batch * shape.sequence * shape.values()];
     let mut scratch = vec![nan; 2 * shape.unit() + 1];
-    gla(shape, qkv, stride, alpha, &mut y, &mut scratch);
+    gla(shape, qkv, stride, alpha, &mut y, &mut [], &mut scratch);
     y
 }
 
@@ -108,6 +108,32 @@ fn three_tokens_by_hand() {
     let qkv = [1.0_f32, 2.0, 1.0, 1.0, 1.0, 3.0, 2.0, 5.0, 1.0];
     let y = chunked(&shape, &qkv, 3, &[0.1, 0.5, 0.25]);
     assert_eq!(y, [2.0, 4.0, 2.0 * (1.0 + 5.0)]);
+}
+
+/// Sequences in parts, each with the tokens behind the last whole chunk in front: no bit is another's.
+#[test]
+fn parts_have_the_bits_of_the_whole() {
+    let shape = Shape { batch: 2, sequence: 77, heads: 3, key: 5, value: 18 };
+    let (stride, rows) = (shape.qkv_width(), 2 * 77);
+    let qkv = random(rows * stride, 1.5, 80);
+    let alpha = alpha(&random(rows * shape.keys(), 9.0, 81));
+    let whole = chunked(&shape, &qkv, stride, &alpha);
+    let mut states = vec![0.0; shape.states()];
+    let mut begin = 0;
+    for end in [5, 6, 15, 16, 17, 40, 64, 70, 71, 77] {
+        let first = begin / 16 * 16;
+        let part = Shape { sequence: end - first, ..shape };
+        let of = |x: &[f64], width: usize| -> Vec<f64> {
+            let sequences = x.chunks(77 * width);
+            sequences.flat_map(|x| x[first * width..end * width].to_vec()).collect()
+        };
+        let mut y = vec![f64::NAN; 2 * (end - first) * shape.values()];
+        let mut scratch = vec![f64::NAN; 2 * part.unit()];
+        let (qkv, alpha) = (of(&qkv, stride), of(&alpha, shape.keys()));
+        gla(&part, &qkv, stride, &alpha, &mut y, &mut states, &mut scratch);
+        assert_eq!(y, of(&whole, shape.values()), "{first} to {end}");
+        begin = end;
+    }
 }
 
 /// The published recurrence of the gradients, token by token, as one reads it.

@@ -45,19 +45,22 @@ fn what_is_kept_changes_no_token() {
     let mut base = preset("nano").unwrap().overlaid(changes).unwrap();
     base.train = base.train.with_steps(1);
     let data = load_data(&mut base).unwrap();
-    for (i, (recipe, sink)) in [
-        ("f32", true),
-        ("mxfp8-e4m3+k:tensor=mxfp4+out=bf16", false),
-        ("nvfp4", false),
-        ("e4m3@sr8", false),
-        ("f32+scores:tensor=bf16", false),
+    for (i, (recipe, sink, mixer)) in [
+        ("f32", true, "attention"),
+        ("mxfp8-e4m3+k:tensor=mxfp4+out=bf16", false, "attention"),
+        ("mxfp8-e4m3+decay_gate:tensor=bf16", true, "gla,attention"),
+        ("nvfp4", false, "gla"),
+        ("e4m3@sr8", false, "attention"),
+        ("f32+scores:tensor=bf16", false, "attention"),
     ]
     .into_iter()
     .enumerate()
     {
-        let settings = [format!("recipe={recipe}"), format!("model.sink={sink}")];
+        let settings = [("recipe", recipe), ("model.mixer", mixer), ("model.gla.heads", "2")];
+        let settings = settings.map(|(key, value)| format!("{key}={value}"));
+        let settings = settings.into_iter().chain([format!("model.sink={sink}")]);
         let mut config =
-            settings.iter().fold(base.clone(), |config, key| config.with_setting(key).unwrap());
+            settings.fold(base.clone(), |config, key| config.with_setting(&key).unwrap());
         start::settle(&mut config).unwrap();
         let run = Folder::new(folder.path().join(format!("{i}")));
         run.create(&config).unwrap();
@@ -65,7 +68,7 @@ fn what_is_kept_changes_no_token() {
         let options = Sampling { temperature: 1.0, top_k: 0, seed: 3 };
         let mut quick = Sampler::open(&run, options).unwrap();
         let mut plain = Sampler::open(&run, options).unwrap().forgetful();
-        assert_eq!(quick.keeps(), i < 2, "{recipe}");
+        assert_eq!(quick.keeps(), i < 3, "{recipe}");
         for begin in [&[1, 5, 9][..], &[7]] {
             let mut text = begin.to_vec();
             for _ in 0..20 {
