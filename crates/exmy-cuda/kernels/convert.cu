@@ -1,5 +1,6 @@
 // Slices of binary32 numbers to a format: codes, or values in binary32 or bfloat16; codes to values; random
-// words. The twins of the library's `slice::Converter` and `slice::decode_into`.
+// words; blocks to values. The twins of the library's `slice::Converter`, `slice::decode_into` and
+// `BlockTensor::dequantize`.
 #include "prelude.cuh"
 #include "random.cuh"
 #include "round.cuh"
@@ -117,6 +118,31 @@ KERNEL(256) decode_u32(const u32* codes, float* out, u64 count, PARAMETERS(Round
     decode(codes, out, count, r);
 }
 EXPORT(decode_u32)
+
+// Codes with the scales of their blocks, as `src/blocks/read.rs` describes them.
+struct Stored {
+    Rounder element, scale;
+    u32 width, scale_bytes, cols, block_rows, block_cols, across;
+    // Whether the tensor's scale multiplies those of the blocks first.
+    u32 folds, gap;
+    u64 count, size;
+};
+
+// Code times scale, and that times the tensor's scale, which is the second of its factors if there are any.
+KERNEL(256)
+dequantize(const u8* codes, const u8* scales, const float* factors, float* out, PARAMETERS(Stored) s) {
+    float decode = factors == nullptr ? 1.0f : factors[1];
+    for (u64 i = thread_index(); i < s.count; i += thread_count()) {
+        u64 row = i / s.cols, col = i - row * s.cols;
+        const u8* bytes = scales + (row / s.block_rows * s.across + col / s.block_cols) * s.scale_bytes;
+        u32 code = 0;
+        for (u32 k = s.scale_bytes; k > 0; k--) code = code << 8 | bytes[k - 1];
+        float scale = float_of(decode_code(s.scale, code));
+        float x = float_of(decode_code(s.element, packed_code(codes, i, s.width, s.size)));
+        out[i] = canonical(s.folds ? x * (scale * decode) : x * scale * decode);
+    }
+}
+EXPORT(dequantize)
 
 KERNEL(256) random_words(u32* out, u64 count, PARAMETERS(Philox) random) {
     for (u64 i = thread_index(); i < count; i += thread_count()) out[i] = philox_word(random, i);

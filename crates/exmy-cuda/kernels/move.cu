@@ -33,13 +33,7 @@ KERNEL(256) pack_u16(const u16* codes, u8* bytes, u64 count, u32 width, u64 size
 EXPORT(pack_u16)
 
 template <class C> DEVICE void unpack(const u8* bytes, C* codes, u64 count, u32 width, u64 size) {
-    for (u64 i = thread_index(); i < count; i += thread_count()) {
-        u64 bit = i * width, byte = bit / 8;
-        u32 word = bytes[byte];
-        if (byte + 1 < size) word |= (u32)bytes[byte + 1] << 8;
-        if (byte + 2 < size) word |= (u32)bytes[byte + 2] << 16;
-        codes[i] = (C)((word >> (bit % 8)) & ((1u << width) - 1));
-    }
+    for (u64 i = thread_index(); i < count; i += thread_count()) codes[i] = (C)packed_code(bytes, i, width, size);
 }
 
 KERNEL(256) unpack_u8(const u8* bytes, u8* codes, u64 count, u32 width, u64 size) {

@@ -68,6 +68,15 @@ DEVICE float nearest_bf16(float x) {
 DEVICE u64 thread_index() { return (u64)blockIdx.x * blockDim.x + threadIdx.x; }
 DEVICE u64 thread_count() { return (u64)gridDim.x * blockDim.x; }
 
+// Code `i` of a dense stream of bits, of at most 16 bits.
+DEVICE u32 packed_code(const u8* bytes, u64 i, u32 width, u64 size) {
+    u64 bit = i * width, byte = bit / 8;
+    u32 word = bytes[byte];
+    if (byte + 1 < size) word |= (u32)bytes[byte + 1] << 8;
+    if (byte + 2 < size) word |= (u32)bytes[byte + 2] << 16;
+    return (word >> (bit % 8)) & ((1u << width) - 1);
+}
+
 #define EACH_ROUND _Pragma("unroll")
 
 // Of each index from `first` on, `step` apart, below `end`: value = get(index), then put(index, value). BY indices

@@ -9,6 +9,7 @@
 
 mod params;
 mod quick;
+mod read;
 
 use exmy::block::{Axis, BlockFormat};
 use exmy::minifloat::Bf16;

@@ -58,7 +58,7 @@ modules! {
     BASIC = "basic.cu": fill_u32 add_f32 reverse_blocks warp_sum;
     /// Slices to formats and back.
     CONVERT = "convert.cu": encode_u8 encode_u16 encode_u32 round_f32 round_bf16
-        decode_u8 decode_u16 decode_u32 random_words;
+        decode_u8 decode_u16 decode_u32 dequantize random_words;
     /// Block formats.
     BLOCKS = "blocks.cu": rows_f32 columns_f32 any_f32 four_f32 rows_bf16 columns_bf16
         any_bf16 four_bf16 rows_u8 columns_u8 any_u8 four_u8 rows_u16 columns_u16

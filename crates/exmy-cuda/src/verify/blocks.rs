@@ -178,7 +178,7 @@ impl Trial<'_> {
         Ok(())
     }
 
-    /// Images in binary32 and bfloat16, codes, scales and the tensor's scale of one quantizer.
+    /// Images in binary32 and bfloat16, codes, scales, values and the tensor's scale of one quantizer.
     fn quantizer(
         &mut self,
         name: &'static str,
@@ -215,6 +215,9 @@ impl Trial<'_> {
         let found = quantize(quantizer, view, axis, random)?;
         row.compare(|| case("scales"), &found.packed_scales().to_vec()?, expected.packed_scales());
         row.compare(|| case("codes"), &found.packed_codes().to_vec()?, expected.packed_codes());
+        let mut values = device.zeros::<f32>(x.len())?;
+        found.dequantize_into(&mut values)?;
+        row.compare_f32(|| case("values"), &values.to_vec()?, &expected.dequantize(), false);
         // Which NaN the scale of a tensor with a NaN is, the processor says.
         let (found, expected) = (found.tensor_scale()?, expected.tensor_scale());
         row.compare_f32(

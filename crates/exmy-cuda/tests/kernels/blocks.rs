@@ -1,10 +1,10 @@
 //! Strides of matrices in block formats, and the scale of a tensor that stays out of its images.
 
 use exmy::block::{Axis, BlockFormat};
-use exmy::quantizer::Quantizer;
+use exmy::quantizer::{Quantizer, Target};
 use exmy::random::{Philox, Stream};
 use exmy::{View as HostView, ViewMut as HostViewMut};
-use exmy_cuda::{View, ViewMut, factored_image_into, image_into};
+use exmy_cuda::{BlockTensor, View, ViewMut, factored_image_into, image_into, quantize};
 
 use super::device;
 
@@ -52,6 +52,76 @@ fn the_tensor_scale_may_stay_out() {
     assert_eq!(factors.to_vec().unwrap()[1], tensor.tensor_scale().unwrap());
     let operand = exmy::gemm::Operand::from(&tensor);
     assert_eq!(out.to_vec().unwrap(), exmy::gemm::fast::images_plain(&operand).0);
+}
+
+#[test]
+fn blocks_are_read_as_on_the_host() {
+    let Some(device) = device() else { return };
+    let x = numbers(37 * 40);
+    let input = device.upload(&x).unwrap();
+    let view = View::new(&input, 37, 40).unwrap();
+    let wide = |codes: Vec<u8>| codes.into_iter().map(u16::from).collect::<Vec<_>>();
+    for text in
+        ["nvfp4", "mxfp4", "e3m2/7:f32", "e8m3/3x5:e8m0", "nvfp4@torchao-0.18", "int8/row:bf16"]
+    {
+        let quantizer = text.parse::<Quantizer>().unwrap();
+        for axis in [Axis::Cols, Axis::Rows] {
+            let host = quantizer.quantize(HostView::new(&x, 37, 40), axis, None).unwrap();
+            let made = quantize(&quantizer, view, axis, None).unwrap();
+            let parts =
+                [host.packed_codes(), host.packed_scales()].map(|x| device.upload(x).unwrap());
+            let [codes, scales] = parts;
+            let scale = host.tensor_scale();
+            let parts =
+                BlockTensor::from_parts(host.format(), axis, (37, 40), codes, scales, scale);
+            for tensor in [made, parts.unwrap()] {
+                assert_eq!(
+                    (tensor.block(), tensor.blocks()),
+                    (host.block(), host.blocks()),
+                    "{text}"
+                );
+                let codes = match host.format().element.bits() {
+                    0..=8 => wide(tensor.codes::<u8>().unwrap().to_vec().unwrap()),
+                    _ => tensor.codes::<u16>().unwrap().to_vec().unwrap(),
+                };
+                assert_eq!(codes, host.codes(), "{text} {axis:?}");
+                let mut out = device.zeros::<f32>(x.len()).unwrap();
+                tensor.dequantize_into(&mut out).unwrap();
+                assert_eq!(out.to_vec().unwrap(), host.dequantize(), "{text} {axis:?}");
+                let operand = exmy::gemm::Operand::from(&host);
+                tensor.images_into(&mut out).unwrap();
+                let images = exmy::gemm::fast::images_plain(&operand).0;
+                assert_eq!(out.to_vec().unwrap(), images, "{text} {axis:?}");
+                for other in [Axis::Cols, Axis::Rows] {
+                    assert_eq!(tensor.sums_along(other), operand.sums_along(other), "{text}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn parts_that_are_no_tensor_are_refused() {
+    let Some(device) = device() else { return };
+    let parts = |codes: usize, scales: usize, scale: Option<f32>, text: &str| {
+        let Target::Block(format) = text.parse::<Quantizer>().unwrap().target else { panic!() };
+        let [codes, scales] = [codes, scales].map(|size| device.zeros(size).unwrap());
+        let made = BlockTensor::from_parts(format, Axis::Cols, (2, 32), codes, scales, scale);
+        made.map(drop).map_err(|error| error.to_string())
+    };
+    assert_eq!(parts(32, 2, None, "mxfp4"), Ok(()));
+    assert_eq!(parts(32, 4, Some(1.0), "nvfp4"), Ok(()));
+    for (codes, scales, scale, text, said) in [
+        (31, 2, None, "mxfp4", "32 bytes of codes and 2 of scales, not 31 and 2"),
+        (32, 3, None, "mxfp4", "not 32 and 3"),
+        (32, 2, Some(1.0), "mxfp4", "no scale of the tensor"),
+        (32, 4, None, "nvfp4", "a finite scale of the tensor"),
+        (32, 4, Some(f32::NAN), "nvfp4", "Some(NaN)"),
+        (32, 4, Some(-1.0), "nvfp4", "not negative"),
+    ] {
+        let found = parts(codes, scales, scale, text).unwrap_err();
+        assert!(found.contains(said), "{found}");
+    }
 }
 
 /// Numbers of like magnitude, so that the errors of both scales are close and decide.
