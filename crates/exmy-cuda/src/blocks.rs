@@ -457,7 +457,11 @@ pub fn quantize(
     let mut scales = Buffer::uninit(device, across * down * size)?;
     let width = format.element.bits();
     if x.is_empty() {
-        let (codes, factors) = (device.zeros(0)?, None);
+        // The host has its own scale for a tensor of nothing.
+        let nothing = exmy::View::new(&[], shape.0, shape.1);
+        let scale = quantizer.quantize(nothing, axis, random).ok().and_then(|x| x.tensor_scale());
+        let factors = scale.map(|scale| device.upload(&[0.0, scale])).transpose()?;
+        let codes = device.zeros(0)?;
         return Ok(BlockTensor { format, axis, shape, codes, scales, factors });
     }
     let count = shape.0 * shape.1;

@@ -10,6 +10,7 @@ use pyo3::types::PyBytes;
 use crate::array::{Input, Output};
 use crate::format::{Address, Format, random};
 use crate::gpu::Gpu;
+use crate::gpu::blocks::GpuBlocks;
 use crate::{compute, value_error};
 
 /// What rounds a matrix: a format or a block format with modes and rules, as `Quantizer("nvfp4@sr8")`.
@@ -22,7 +23,7 @@ pub(crate) struct Quantizer(exmy::Quantizer);
 pub(crate) struct Blocks(pub(crate) BlockTensor);
 
 /// Blocks lie along the columns of rows (True) or along rows, that is down the columns.
-const fn axis(along_cols: bool) -> Axis {
+pub(crate) const fn axis(along_cols: bool) -> Axis {
     if along_cols { Axis::Cols } else { Axis::Rows }
 }
 
@@ -124,6 +125,21 @@ impl Quantizer {
         let view = matrix(&x, shape.0, shape.1, "x")?;
         let made = compute(py, || self.0.quantize(view, axis, random));
         made.map(Blocks).map_err(value_error)
+    }
+
+    /// The same of a tensor on a GPU of this number, at an address in its memory.
+    fn _quantize_on(
+        &self,
+        py: Python<'_>,
+        device: usize,
+        x: &Bound<'_, PyAny>,
+        shape: (usize, usize),
+        along_cols: bool,
+        seed: Option<u64>,
+        stream: Address,
+    ) -> PyResult<GpuBlocks> {
+        let how = self.how(shape, along_cols, seed, stream)?;
+        Gpu::of(device)?.quantize(py, &self.0, how, shape, x)
     }
 
     fn __str__(&self) -> String {

@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::array::{Input, Output};
+use crate::gpu::Gpu;
 use crate::{compute, value_error};
 
 /// A floating-point format: `Format("e4m3")`, `Format("bf16")`, `Format("e6m9")`, `Format("binary8p3se")`.
@@ -37,6 +38,26 @@ macro_rules! by_width {
             }
         }
     };
+}
+
+impl Format {
+    /// How numbers are rounded to it, and the random words if the mode takes some.
+    fn how(
+        &self,
+        rounding: Option<&str>,
+        overflow: Option<&str>,
+        seed: Option<u64>,
+        stream: Address,
+    ) -> PyResult<(Cast, Option<Philox>)> {
+        let mut cast = Cast::new(self.0);
+        if let Some(mode) = rounding {
+            cast = cast.with_rounding(mode.parse().map_err(value_error)?);
+        }
+        if let Some(policy) = overflow {
+            cast.overflow = policy.parse().map_err(value_error)?;
+        }
+        Ok((cast, random(cast.rounding.is_stochastic(), seed, stream, &cast)?))
+    }
 }
 
 #[pymethods]
@@ -137,14 +158,7 @@ impl Format {
         stream: Address,
         wide: bool,
     ) -> PyResult<()> {
-        let mut cast = Cast::new(self.0);
-        if let Some(mode) = rounding {
-            cast = cast.with_rounding(mode.parse().map_err(value_error)?);
-        }
-        if let Some(policy) = overflow {
-            cast.overflow = policy.parse().map_err(value_error)?;
-        }
-        let random = random(cast.rounding.is_stochastic(), seed, stream, &cast)?;
+        let (cast, random) = self.how(rounding, overflow, seed, stream)?;
         let converter = Converter::from(cast);
         let converter = random.map_or(converter, |random| converter.with_random(random));
         macro_rules! encode {
@@ -186,6 +200,35 @@ impl Format {
             }
             if self.0.is_exact_in_f32() { decode!(f32) } else { decode!(f64) }
         })
+    }
+
+    /// As `_encode`, of binary32 numbers on a GPU of this number; `x` and `out` are addresses in its memory.
+    fn _encode_on(
+        &self,
+        py: Python<'_>,
+        device: usize,
+        x: &Bound<'_, PyAny>,
+        count: usize,
+        out: &Bound<'_, PyAny>,
+        rounding: Option<&str>,
+        overflow: Option<&str>,
+        seed: Option<u64>,
+        stream: Address,
+    ) -> PyResult<()> {
+        let how = self.how(rounding, overflow, seed, stream)?;
+        Gpu::of(device)?.encode(py, how, count, [x, out])
+    }
+
+    /// As `_decode`, of codes on a GPU of this number, to binary32 numbers.
+    fn _decode_on(
+        &self,
+        py: Python<'_>,
+        device: usize,
+        codes: &Bound<'_, PyAny>,
+        count: usize,
+        out: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        Gpu::of(device)?.decode(py, self.0, count, [codes, out])
     }
 
     fn __str__(&self) -> String {

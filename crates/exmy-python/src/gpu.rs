@@ -6,13 +6,16 @@
 
 #![allow(unsafe_code)] // memory that PyTorch owns
 
+pub(crate) mod blocks;
+pub(crate) mod product;
+
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use exmy::quantizer::{Axis, Quantizer};
 use exmy::random::Philox;
 use exmy_cuda::train::Cuda;
-use exmy_cuda::{Device, View, ViewMut};
+use exmy_cuda::{Device, Element, View, ViewMut};
 use exmy_train::nn::device::{Buffer, Device as _};
 use exmy_train::recipe::memory::Memory;
 use pyo3::exceptions::PyRuntimeError;
@@ -56,15 +59,16 @@ impl Gpu {
         address: &Bound<'_, PyAny>,
         [rows, cols]: [usize; 2],
     ) -> PyResult<Buffer<Cuda>> {
-        let (buffer, len) = self.memory(address, [rows, cols])?;
+        let buffer = self.memory::<f32>(address, [rows, cols])?;
+        let len = buffer.len();
         Ok(Buffer::of(buffer.into(), len))
     }
 
-    fn memory(
+    fn memory<T: Element>(
         &self,
         address: &Bound<'_, PyAny>,
         [rows, cols]: [usize; 2],
-    ) -> PyResult<(exmy_cuda::Buffer<f32>, usize)> {
+    ) -> PyResult<exmy_cuda::Buffer<T>> {
         let len =
             rows.checked_mul(cols).ok_or_else(|| failed("a tensor of more than 2**64 elements"))?;
         // SAFETY: the package hands over addresses of tensors of this GPU that are contiguous and have this
@@ -72,7 +76,7 @@ impl Gpu {
         // waits for its own work before it returns.
         let buffer =
             unsafe { exmy_cuda::Buffer::borrowed(self.cuda.device(), address.extract()?, len) };
-        Ok((buffer.map_err(failed)?, len))
+        buffer.map_err(failed)
     }
 
     /// Waits for what was asked of the stream.
@@ -97,8 +101,8 @@ impl Gpu {
         (rows, cols): (usize, usize),
         [x, out]: [&Bound<'_, PyAny>; 2],
     ) -> PyResult<()> {
-        let (x, _) = self.memory(x, [rows, cols])?;
-        let (mut out, _) = self.memory(out, [rows, cols])?;
+        let x = self.memory(x, [rows, cols])?;
+        let mut out = self.memory::<f32>(out, [rows, cols])?;
         let work = || {
             let (x, out) = (View::new(&x, rows, cols)?, ViewMut::new(&mut out, rows, cols)?);
             exmy_cuda::image_into(quantizer, x, axis, random, out)?;

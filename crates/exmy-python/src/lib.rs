@@ -23,6 +23,10 @@ mod _exmy {
     #[pymodule_export]
     use crate::format::Format;
     #[pymodule_export]
+    use crate::gpu::blocks::GpuBlocks;
+    #[pymodule_export]
+    use crate::gpu::product::gemm_on;
+    #[pymodule_export]
     use crate::layers::{Plan, place_of};
     #[pymodule_export]
     use crate::product::{gemm, random_words};

@@ -1,6 +1,6 @@
 //! Products of matrices in a stated order of summation, and the words that stochastic roundings take.
 
-use exmy::block::Axis;
+use exmy::block::{Axis, BlockFormat};
 use exmy::gemm::{Accumulation, GemmError, Operand, Spec, Why, gemm_into};
 use exmy::quantizer::Cast;
 use exmy::random::{Philox, Stream};
@@ -23,7 +23,7 @@ enum Stored<'py> {
 
 /// An operand as it comes: what is stored, the shape of that, whether it is transposed, and the format of
 /// codes.
-type Given<'py> = (Bound<'py, PyAny>, (usize, usize), bool, Option<String>);
+pub(crate) type Given<'py> = (Bound<'py, PyAny>, (usize, usize), bool, Option<String>);
 
 impl<'py> Stored<'py> {
     fn new((any, _, _, format): &Given<'py>, name: &str) -> PyResult<Self> {
@@ -64,22 +64,57 @@ impl<'py> Stored<'py> {
 /// The exception of a product that cannot be formed: where the library's message names its own functions,
 /// those of the package.
 fn in_words_of_python(error: &GemmError) -> PyErr {
-    let ((m, k), (_, n)) = (error.a, error.b);
     match &error.why {
         Why::Blocks { format, block, needed, .. } => {
-            let (name, axis) = if *needed == Axis::Cols { ("a", -1) } else { ("b", 0) };
-            value_error(format_args!(
-                "{name} is {format} in blocks of {} x {}, and the sum of ({m} x {k}) times ({k} x {n}) runs \
-                 along its axis {axis}: exmy.quantize({name}, .., axis={axis})",
-                block.0, block.1
-            ))
+            let name = if *needed == Axis::Cols { "a" } else { "b" };
+            across(name, format, *block, (error.a, error.b))
         }
-        Why::Random => value_error("stochastic rounding needs a seed: seed=1"),
-        Why::Wide(format) => value_error(format_args!(
-            "results are float32, which has not all numbers of {format}: output is a format within it"
-        )),
+        Why::Random => needs_seed(),
+        Why::Wide(format) => too_wide(format),
         _ => value_error(error),
     }
+}
+
+/// Blocks of the operand `name` that lie across the sum.
+pub(crate) fn across(
+    name: &str,
+    format: &BlockFormat,
+    (high, wide): (usize, usize),
+    ((m, k), (_, n)): ((usize, usize), (usize, usize)),
+) -> PyErr {
+    let axis = if name == "a" { -1 } else { 0 };
+    value_error(format_args!(
+        "{name} is {format} in blocks of {high} x {wide}, and the sum of ({m} x {k}) times ({k} x {n}) runs along \
+         its axis {axis}: exmy.quantize({name}, .., axis={axis})"
+    ))
+}
+
+pub(crate) fn needs_seed() -> PyErr {
+    value_error("stochastic rounding needs a seed: seed=1")
+}
+
+pub(crate) fn too_wide(format: &Format) -> PyErr {
+    value_error(format_args!(
+        "results are float32, which has not all numbers of {format}: output is a format within it"
+    ))
+}
+
+/// A product's order of summation, and what its results are rounded to.
+pub(crate) fn spec(
+    sum: &str,
+    output: Option<&str>,
+    rounding: Option<&str>,
+    seed: Option<u64>,
+) -> PyResult<Spec> {
+    let mut spec = Spec::from(Accumulation::named(sum).map_err(value_error)?);
+    if let Some(format) = output {
+        spec.output = Cast::new(format.parse().map_err(value_error)?);
+    }
+    if let Some(mode) = rounding {
+        spec.output.rounding = mode.parse().map_err(value_error)?;
+    }
+    spec.random = seed.map(|seed| Philox::new(seed, Stream::new("gemm")));
+    Ok(spec)
 }
 
 /// C = A B in the order that `sum` names. Each operand is blocks or binary32 numbers of the shape that comes
@@ -95,14 +130,7 @@ pub(crate) fn gemm<'py>(
     seed: Option<u64>,
     out: &Bound<'py, PyAny>,
 ) -> PyResult<()> {
-    let mut spec = Spec::from(Accumulation::named(sum).map_err(value_error)?);
-    if let Some(format) = output {
-        spec.output = Cast::new(format.parse().map_err(value_error)?);
-    }
-    if let Some(mode) = rounding {
-        spec.output.rounding = mode.parse().map_err(value_error)?;
-    }
-    spec.random = seed.map(|seed| Philox::new(seed, Stream::new("gemm")));
+    let spec = spec(sum, output, rounding, seed)?;
     let (left, right) = (Stored::new(&a, "a")?, Stored::new(&b, "b")?);
     let operands = [&left, &right];
     let (left, right) = (left.operand(a.1, a.2, "a")?, right.operand(b.1, b.2, "b")?);

@@ -101,9 +101,6 @@ impl BlockTensor {
     /// Rows and columns of blocks.
     pub fn blocks(&self) -> (usize, usize) {
         let ((rows, cols), block) = (self.shape, self.block());
-        if rows == 0 || cols == 0 {
-            return (0, 0);
-        }
         (rows.div_ceil(block.0), cols.div_ceil(block.1))
     }
 

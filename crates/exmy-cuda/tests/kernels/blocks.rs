@@ -101,6 +101,23 @@ fn blocks_are_read_as_on_the_host() {
 }
 
 #[test]
+fn a_tensor_of_nothing_has_the_scale_of_the_host() {
+    let Some(device) = device() else { return };
+    let input = device.upload::<f32>(&[]).unwrap();
+    for text in ["nvfp4", "nvfp4@torchao-0.18", "mxfp4"] {
+        let quantizer = text.parse::<Quantizer>().unwrap();
+        for (rows, cols) in [(0, 32), (3, 0)] {
+            let view = View::new(&input, rows, cols).unwrap();
+            let made = quantize(&quantizer, view, Axis::Cols, None).unwrap();
+            let host = HostView::new(&[], rows, cols);
+            let host = quantizer.quantize(host, Axis::Cols, None).unwrap();
+            assert_eq!(made.tensor_scale().unwrap(), host.tensor_scale(), "{text}");
+            assert_eq!((made.blocks(), made.packed_scales().len()), (host.blocks(), 0), "{text}");
+        }
+    }
+}
+
+#[test]
 fn parts_that_are_no_tensor_are_refused() {
     let Some(device) = device() else { return };
     let parts = |codes: usize, scales: usize, scale: Option<f32>, text: &str| {

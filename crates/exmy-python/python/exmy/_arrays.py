@@ -54,21 +54,29 @@ class _Codes(np.ndarray):
     format: str
 
 
+def _gpu(x, name: str):
+    """The GPU that a tensor of PyTorch is on, which has the functions of this package; None on the CPU."""
+    torch = sys.modules.get("torch")
+    if torch is None or not isinstance(x, torch.Tensor):
+        return None
+    from . import _on_gpu, _tensors
+
+    # Refuses what has no numbers in rows.
+    index = _tensors.gpu_of(x, name)
+    return None if index is None else _on_gpu.Gpu(index)
+
+
 def _tensor(x, name: str) -> np.ndarray:
     torch = sys.modules.get("torch")
-    is_torch = torch is not None and isinstance(x, torch.Tensor)
-    if is_torch:
-        from . import _tensors
-
-        # Refuses what has no numbers in rows.
-        _tensors.gpu_of(x, name)
-    if x.__dlpack_device__()[0] not in _HOST:
-        where = getattr(x, "device", "another device")
-        raise TypeError(
-            f"{name} is on {where}, and arrays are on the CPU: {name}.cpu(); exmy.torch computes on NVIDIA GPUs"
-        )
-    if not is_torch:
+    if torch is None or not isinstance(x, torch.Tensor):
+        if x.__dlpack_device__()[0] not in _HOST:
+            where = getattr(x, "device", "another device")
+            raise TypeError(
+                f"{name} is on {where}; of arrays there exmy takes tensors of PyTorch: torch.from_dlpack({name})"
+            )
         return np.from_dlpack(x)
+    if _gpu(x, name) is not None:
+        raise TypeError(f"{name} is on {x.device}, and an array on the CPU is needed: {name}.cpu()")
     x, kind = x.detach(), str(x.dtype).partition(".")[2]
     if not kind.startswith(("bfloat16", "float8")):
         return np.from_dlpack(x)
@@ -125,11 +133,17 @@ def _whole(value, name: str, least: int | None = 0) -> int:
     return number
 
 
+def _text(value, name: str, example: str) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{name} is {value!r}, and a text is needed, such as {example!r}")
+    return value
+
+
 def _seed(seed) -> int | None:
     return None if seed is None else _whole(seed, "seed")
 
 
-def _matrix(x: np.ndarray, axis: int) -> tuple[np.ndarray, bool, int | None]:
+def _matrix(x, axis: int, plain=_plain, moveaxis=np.moveaxis) -> tuple[np.ndarray, bool, int | None]:
     """`x` as contiguous rows, whether blocks lie along the columns, and which axis was moved to the end."""
     if x.ndim == 0:
         raise ValueError("x is a single number; blocks need an axis: x.reshape(1)")
@@ -138,9 +152,9 @@ def _matrix(x: np.ndarray, axis: int) -> tuple[np.ndarray, bool, int | None]:
         raise ValueError(f"axis is {axis}, and x has {x.ndim} axes: {-x.ndim} to {x.ndim - 1}")
     axis %= x.ndim
     if x.ndim == 2 and axis == 0:
-        return _plain(x), False, None
+        return plain(x), False, None
     moved = None if axis == x.ndim - 1 else axis
-    return _plain(x if moved is None else np.moveaxis(x, axis, -1)), True, moved
+    return plain(x if moved is None else moveaxis(x, axis, -1)), True, moved
 
 
 def _rows(x: np.ndarray) -> tuple[int, int]:

@@ -8,7 +8,21 @@ import os
 import numpy as np
 
 from . import _exmy
-from ._arrays import _array, _code_type, _is_float, _matrix, _narrow, _numbers, _plain, _rows, _seed, _whole
+from ._arrays import (
+    _array,
+    _code_type,
+    _Codes,
+    _gpu,
+    _is_float,
+    _matrix,
+    _narrow,
+    _numbers,
+    _plain,
+    _rows,
+    _seed,
+    _text,
+    _whole,
+)
 
 
 def _name_of(kind) -> str:
@@ -18,12 +32,6 @@ def _name_of(kind) -> str:
     if not isinstance(kind, (type, np.dtype)):
         raise TypeError(f'a format is a text such as "e4m3", a Format or a type such as numpy.float16, not {kind!r}')
     return np.dtype(kind).name
-
-
-def _text(value, name: str, example: str) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{name} is {value!r}, and a text is needed, such as {example!r}")
-    return value
 
 
 def _is_name_of(kind: str, format: _exmy.Format) -> bool:
@@ -58,13 +66,16 @@ class Format(_exmy.Format):
         even unless it is a mode such as "rtz" or "sr8", which needs a `seed`; `overflow` is a policy such as
         "sat-finite". Unless it is "sat-none", formats without infinities saturate, where types of ml_dtypes have NaN.
         """
+        rounding = None if rounding is None else _text(rounding, "rounding", "rtz")
+        overflow = None if overflow is None else _text(overflow, "overflow", "sat-none")
+        if gpu := _gpu(x, "x"):
+            return gpu.encode(self, x, rounding, overflow, seed, stream)
         x = _array(x, "x")
-        if x.dtype.kind in "iu" and x.dtype.itemsize <= 8 and np.all(np.abs(x.astype(np.float64)) < 2.0**53):
+        # Tensors of bfloat16 and float8 come as their codes, which are no integers to be encoded.
+        if not isinstance(x, _Codes) and x.dtype.kind in "iu" and x.dtype.itemsize <= 8 and np.all(np.abs(x.astype(np.float64)) < 2.0**53):
             x = x.astype(np.float64)
         wide = _is_float(x, "float64")
         x = _plain(x if wide else _numbers(x, "x"))
-        rounding = None if rounding is None else _text(rounding, "rounding", "rtz")
-        overflow = None if overflow is None else _text(overflow, "overflow", "sat-none")
         codes = np.empty(x.shape, _code_type(self.bits))
         # A single number is read and written as an array of one.
         self._encode(np.atleast_1d(x), np.atleast_1d(codes), rounding, overflow, _seed(seed), stream, wide)
@@ -75,6 +86,8 @@ class Format(_exmy.Format):
 
         `codes` are unsigned integers, or an array of the format's own type in NumPy or ml_dtypes.
         """
+        if gpu := _gpu(codes, "codes"):
+            return gpu.decode(self, codes)
         codes, of = _array(codes, "codes"), np.dtype(_code_type(self.bits))
         narrow, kind = _narrow(codes) or (None, None)
         if kind is not None and _is_name_of(kind, self):
@@ -112,6 +125,8 @@ class Format(_exmy.Format):
 class Blocks:
     """A matrix of codes with the scales of its blocks; see `quantize`."""
 
+    _gpu = None
+
     def __init__(self, inner: _exmy.Blocks, shape: tuple[int, ...], moved: int | None):
         self._inner, self.shape, self._moved = inner, shape, moved
 
@@ -127,6 +142,10 @@ class Blocks:
         if not isinstance(shape, (tuple, list)) or len(shape) != 2:
             raise TypeError(f"shape is {shape!r}, and the rows and columns of a matrix are needed: (64, 256)")
         rows, cols = (_whole(size, "a side of shape") for size in shape)
+        if _gpu(packed, "packed"):
+            from . import _on_gpu
+
+            return _on_gpu.blocks(str(format), (rows, cols), axis % 2 == 1, packed, scales, tensor_scale)
         packed, scales = np.asarray(packed), np.asarray(scales)
         if packed.dtype != np.uint8 or scales.dtype.kind != "u" or not scales.dtype.isnative:
             raise TypeError(
@@ -137,10 +156,14 @@ class Blocks:
         made = _exmy.Blocks.from_parts(str(format), (rows, cols), axis % 2 == 1, *parts, tensor_scale)
         return cls(made, (rows, cols), None)
 
+    def _check_stored(self) -> None:
+        scale = self.tensor_scale
+        if scale is not None and not math.isfinite(scale):
+            raise ValueError(f"{self!r} has the tensor scale {scale}, and decodes to nothing of use")
+
     def __reduce__(self):
+        self._check_stored()
         inner = self._inner
-        if inner.tensor_scale is not None and not math.isfinite(inner.tensor_scale):
-            raise ValueError(f"{self!r} has the tensor scale {inner.tensor_scale}, and decodes to nothing of use")
         parts = inner.name, inner.shape, inner.along_cols, inner.packed, inner.packed_scales, inner.tensor_scale
         return _again, (parts, self.shape, self._moved)
 
@@ -196,11 +219,18 @@ class Blocks:
         self._inner._dequantize(rows)
         return self._back(rows)
 
-    def _back(self, rows: np.ndarray) -> np.ndarray:
+    def cpu(self) -> Blocks:
+        """The same blocks in the memory of the host, where they are already unless `x` was on a GPU."""
+        return self
+
+    def _back(self, rows):
         if self._moved is None:
             return rows.reshape(self.shape)
         rest = self.shape[: self._moved] + self.shape[self._moved + 1 :]
-        return np.moveaxis(rows.reshape(*rest, self.shape[self._moved]), -1, self._moved)
+        return self._moveaxis(rows.reshape(*rest, self.shape[self._moved]), self._moved)
+
+    def _moveaxis(self, rows: np.ndarray, axis: int) -> np.ndarray:
+        return np.moveaxis(rows, -1, axis)
 
     def __repr__(self) -> str:
         return f"<exmy.Blocks {self.format} of shape {self.shape}>"
@@ -230,6 +260,8 @@ class Quantizer(_exmy.Quantizer):
         Blocks lie along `axis`, the one that a product sums along. Stochastic modes need a `seed`: element `i` of
         the matrix takes word `i` of the stream. `out` is an array of float32 of the shape of `x`, contiguous.
         """
+        if gpu := _gpu(x, "x"):
+            return gpu.fake_quantize(self, x, axis, seed, stream, out)
         x = _numbers(x, "x")
         matrix, along, moved = _matrix(x, axis)
         if out is not None:
@@ -243,6 +275,8 @@ class Quantizer(_exmy.Quantizer):
 
     def quantize(self, x, *, axis=-1, seed=None, stream="quantize") -> Blocks:
         """The codes and scales of `x`."""
+        if gpu := _gpu(x, "x"):
+            return gpu.quantize(self, x, axis, seed, stream)
         x = _numbers(x, "x")
         matrix, along, moved = _matrix(x, axis)
         made = self._quantize(matrix, _rows(matrix), along, _seed(seed), stream)
@@ -274,11 +308,25 @@ def quantize(x, quantizer, *, axis=-1, seed=None, stream="quantize") -> Blocks:
     return _quantizer(quantizer).quantize(x, axis=axis, seed=seed, stream=stream)
 
 
+def _place(x, name: str):
+    """The GPU that an operand is on; None on the CPU."""
+    return x._gpu if isinstance(x, Blocks) else _gpu(x, name)
+
+
+def _shape(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, int]:
+    """That of a product."""
+    for shape, name in ((a, "a"), (b, "b")):
+        if len(shape) != 2:
+            raise ValueError(f"{name} has shape {tuple(shape)}, and a product is of matrices")
+    if a[1] != b[0]:
+        sides = f"{a[1]} columns and {b[0]} rows"
+        raise ValueError(f"a has shape {tuple(a)} and b {tuple(b)}: {sides}, which should be as many")
+    return a[0], b[1]
+
+
 def _operand(x, name: str):
     """What `_exmy.gemm` takes of an operand, and its shape."""
     if isinstance(x, Blocks):
-        if len(x.shape) != 2:
-            raise ValueError(f"{name} has shape {x.shape}, and a product is of matrices")
         return (x._inner, x.shape, False, None), x.shape
     x, codes = _array(x, name), None
     if narrow := _narrow(x):
@@ -286,8 +334,6 @@ def _operand(x, name: str):
         x, codes = narrow[0], str(_exmy.Format(narrow[1]))
     else:
         x = _numbers(x, name)
-    if x.ndim != 2:
-        raise ValueError(f"{name} has shape {x.shape}, and a product is of matrices")
     if x.flags.f_contiguous and not x.flags.c_contiguous:
         return (_plain(x.T), x.T.shape, True, codes), x.shape
     return (_plain(x), x.shape, False, codes), x.shape
@@ -302,14 +348,19 @@ def gemm(a, b, *, sum="fast", output=None, rounding=None, seed=None) -> np.ndarr
     or a path). `output` is a format that results are
     rounded to, float32 unless it is given; they are returned as float32 either way.
     """
-    (a, a_shape), (b, b_shape) = _operand(a, "a"), _operand(b, "b")
-    if a_shape[1] != b_shape[0]:
-        sides = f"{a_shape[1]} columns and {b_shape[0]} rows"
-        raise ValueError(f"a has shape {a_shape} and b {b_shape}: {sides}, which should be as many")
     rounding = None if rounding is None else _text(rounding, "rounding", "rtz")
     output = None if output is None else str(Format(output))
-    out = np.empty((a_shape[0], b_shape[1]), np.float32)
     sum = os.fsdecode(sum) if isinstance(sum, os.PathLike) else _text(sum, "sum", "hopper")
+    on = [_place(x, name) for x, name in ((a, "a"), (b, "b"))]
+    if on[0] != on[1]:
+        where = " and ".join(
+            f"{name} is on {'the CPU' if gpu is None else x.device}" for x, name, gpu in zip((a, b), "ab", on)
+        )
+        raise TypeError(f"{where}; a product is of two on one device: torch.as_tensor(a, device=b.device)")
+    if on[0]:
+        return on[0].gemm(a, b, _shape(a.shape, b.shape), sum, output, rounding, seed)
+    (a, a_shape), (b, b_shape) = _operand(a, "a"), _operand(b, "b")
+    out = np.empty(_shape(a_shape, b_shape), np.float32)
     _exmy.gemm(a, b, sum, output, rounding, _seed(seed), out)
     return out
 

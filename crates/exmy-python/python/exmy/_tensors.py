@@ -36,14 +36,19 @@ def gpu_of(x: torch.Tensor, name: str) -> int | None:
     raise TypeError(f"{name} is on {x.device}, and exmy computes on the CPU and on NVIDIA GPUs: {name}.cpu()")
 
 
-def empty(shape, like: torch.Tensor) -> torch.Tensor:
-    """A tensor of float32 to be written, where another one is."""
-    return torch.empty(tuple(shape), dtype=torch.float32, device=like.device)
+def empty(shape, like, kind: torch.dtype = torch.float32) -> torch.Tensor:
+    """A tensor to be written, where another one is."""
+    return torch.empty(tuple(shape), dtype=kind, device=like.device)
 
 
 def aligned(x: torch.Tensor) -> torch.Tensor:
     """A tensor of a GPU that begins where kernels read it fastest, copied if it is a part of another."""
     return x.clone() if x.data_ptr() % 256 else x
+
+
+def whole(x: torch.Tensor) -> torch.Tensor:
+    """A tensor of a GPU as kernels read it, copied only if it is not so."""
+    return aligned(x.resolve_neg().contiguous())
 
 
 def plain(x: torch.Tensor, name: str) -> torch.Tensor:
@@ -54,7 +59,7 @@ def plain(x: torch.Tensor, name: str) -> torch.Tensor:
         if x.is_complex():
             how = f"torch.view_as_real({name}) has their parts as numbers"
         raise TypeError(f"{name} has elements of {x.dtype}; float32, bfloat16 or float16 is needed: {how}")
-    x = x.detach().float().contiguous()
+    x = x.detach().float().resolve_neg().contiguous()
     return x if gpu is None else aligned(x)
 
 
@@ -71,16 +76,7 @@ def wait(gpu: int | None) -> None:
 
 def rounded(x: torch.Tensor, name: str, quantizer, axis: int, seed, stream) -> torch.Tensor:
     """The values of a tensor in low precision, in its own type and place."""
-    gpu = gpu_of(x, name)
-    if gpu is None or x.numel() == 0:
-        found = quantizer.fake_quantize(plain(x.cpu(), name).numpy(), axis=axis, seed=seed, stream=stream)
-        return torch.from_numpy(np.ascontiguousarray(found)).to(x.device, x.dtype)
-    if x.dim() == 0 or not -x.dim() <= axis < x.dim():
-        raise ValueError(f"axis is {axis}, and {name} has {x.dim()} axes")
-    down = x.dim() == 2 and axis % 2 == 0
-    rows = plain(x if down else x.movedim(axis, -1), name)
-    out = empty(rows.shape, rows)
-    shape = rows.numel() // rows.shape[-1], rows.shape[-1]
-    wait(gpu)
-    quantizer._fake_quantize_on(gpu, memory(rows, gpu), shape, not down, seed, stream, memory(out, gpu))
-    return (out if down else out.movedim(-1, axis)).to(x.dtype)
+    found = quantizer.fake_quantize(plain(x, name), axis=axis, seed=seed, stream=stream)
+    if not isinstance(found, torch.Tensor):
+        found = torch.from_numpy(np.ascontiguousarray(found))
+    return found.to(x.dtype)
