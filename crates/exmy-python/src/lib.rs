@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 
 mod array;
 mod blocks;
+mod evaluate;
 mod format;
 mod gpu;
 mod layers;
@@ -20,6 +21,8 @@ mod _exmy {
     use crate::_after_fork;
     #[pymodule_export]
     use crate::blocks::{Blocks, Quantizer};
+    #[pymodule_export]
+    use crate::evaluate::evaluate;
     #[pymodule_export]
     use crate::format::Format;
     #[pymodule_export]

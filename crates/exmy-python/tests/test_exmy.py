@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import exmy
-from exmy import _formats
+from exmy import _format, _formats
 
 RNG = np.random.default_rng(1)
 X = (RNG.standard_normal((6, 4, 64)) * np.exp2(RNG.integers(-12, 9, (6, 4, 64)))).astype(np.float32)
@@ -27,7 +27,7 @@ def bits(x):
 
 
 def test_the_examples_of_the_docstrings():
-    for module in (exmy, _formats):
+    for module in (exmy, _format, _formats):
         found = doctest.testmod(module)
         assert found.attempted > 1 and found.failed == 0
 

@@ -57,7 +57,8 @@ fn the_tensor_scale_may_stay_out() {
 #[test]
 fn blocks_are_read_as_on_the_host() {
     let Some(device) = device() else { return };
-    let x = numbers(37 * 40);
+    // With a scale of the tensor whose products are rounded.
+    let x: Vec<f32> = numbers(37 * 40).into_iter().map(|x| x * 1.1).collect();
     let input = device.upload(&x).unwrap();
     let view = View::new(&input, 37, 40).unwrap();
     let wide = |codes: Vec<u8>| codes.into_iter().map(u16::from).collect::<Vec<_>>();

@@ -5,21 +5,26 @@
     >>> exmy.fake_quantize(x, "mxfp4")
     array([[  0.,   0.,  -0., 384.]], dtype=float32)
 
-Arrays are NumPy's, or whatever offers the buffer protocol or DLPack on the CPU: PyTorch's tensors do. Arrays of
-float32 that are contiguous are read where they lie. Those of float16 and bfloat16 are widened first, which is
-exact. Others are refused: to round twice is another result.
+Arrays are NumPy's, or whatever offers the buffer protocol or DLPack on the CPU: PyTorch's tensors do. Those on an
+NVIDIA GPU stay there, and so do results. Arrays of float32 that are contiguous are read where they lie. Those of
+float16 and bfloat16 are widened first, which is exact. Others are refused: to round twice is another result.
+`Array` has numbers of a format, as codes, with NumPy's ways and arithmetic that rounds once.
 
 `exmy.torch`, imported when it is asked for, has layers for PyTorch; `read_runs`, `read_metrics` and `read_probes` need
 pandas.
 """
 
-from ._formats import Blocks, Format, Quantizer, fake_quantize, gemm, quantize, random_words
+from ._array import Array, apply
+from ._format import Format
+from ._formats import Blocks, Quantizer, fake_quantize, gemm, quantize, random_words
 from ._runs import read_metrics, read_probes, read_runs
 
 __all__ = [
+    "Array",
     "Blocks",
     "Format",
     "Quantizer",
+    "apply",
     "fake_quantize",
     "gemm",
     "quantize",

@@ -63,6 +63,36 @@ class Blocks:
     @property
     def packed_scales(self) -> bytes: ...
 
+class GpuBlocks:
+    @staticmethod
+    def from_parts(
+        device: int,
+        name: str,
+        shape: tuple[int, int],
+        along_cols: bool,
+        codes: tuple[int, int],
+        scales: tuple[int, int],
+        tensor_scale: float | None,
+    ) -> GpuBlocks: ...
+    @property
+    def device(self) -> int: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def shape(self) -> tuple[int, int]: ...
+    @property
+    def along_cols(self) -> bool: ...
+    @property
+    def blocks(self) -> tuple[int, int]: ...
+    @property
+    def element(self) -> Format: ...
+    @property
+    def scale(self) -> Format: ...
+    @property
+    def tensor_scale(self) -> float | None: ...
+    @property
+    def sizes(self) -> tuple[int, int]: ...
+
 class Plan:
     def __init__(
         self, recipe: str, layers: list[tuple[list[tuple[str, int]], int]], steps: int | None, seed: int
@@ -100,4 +130,23 @@ def gemm(
     seed: int | None,
     out: Any,
 ) -> None: ...
+def gemm_on(
+    device: int,
+    a: tuple[GpuBlocks | int, tuple[int, int], bool, str | None],
+    b: tuple[GpuBlocks | int, tuple[int, int], bool, str | None],
+    sum: str,
+    output: str | None,
+    rounding: str | None,
+    seed: int | None,
+    out: int,
+) -> None: ...
+def evaluate(
+    name: str,
+    rounding: str | None,
+    overflow: str | None,
+    seed: int | None,
+    stream: str | tuple[str | int, ...],
+    operands: list[Any],
+    out: Any,
+) -> str | None: ...
 def random_words(seed: int, stream: str | tuple[str | int, ...], first: int, out: Any, count: int) -> None: ...

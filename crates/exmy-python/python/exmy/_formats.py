@@ -1,4 +1,4 @@
-"""Formats, quantizers, blocks and products: what `exmy` has for arrays of NumPy and what comes as such."""
+"""Quantizers, blocks and products: what `exmy` has for arrays of NumPy and what comes as such."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import os
 import numpy as np
 
 from . import _exmy
+from ._array import Array
 from ._arrays import (
     _array,
     _code_type,
-    _Codes,
     _gpu,
     _is_float,
     _matrix,
@@ -23,103 +23,7 @@ from ._arrays import (
     _text,
     _whole,
 )
-
-
-def _name_of(kind) -> str:
-    """The name of a format or a type of NumPy, ml_dtypes or PyTorch."""
-    if isinstance(kind, (str, _exmy.Format)) or str(kind).startswith("torch."):
-        return str(kind)
-    if not isinstance(kind, (type, np.dtype)):
-        raise TypeError(f'a format is a text such as "e4m3", a Format or a type such as numpy.float16, not {kind!r}')
-    return np.dtype(kind).name
-
-
-def _is_name_of(kind: str, format: _exmy.Format) -> bool:
-    try:
-        return _exmy.Format(kind) == format
-    except ValueError:
-        return False
-
-
-class Format(_exmy.Format):
-    """A floating-point format: `Format("e4m3")`, `"bf16"`, `"float8_e5m2"`, `"e6m9"`, `"binary8p3se"`.
-
-    >>> e4m3 = Format("e4m3")
-    >>> e4m3.max, e4m3.bits, e4m3.smallest_subnormal
-    (448.0, 8, 0.001953125)
-    >>> e4m3.encode([0.1, 1.0, -448.0])
-    array([ 29,  56, 254], dtype=uint8)
-    """
-
-    def __new__(cls, name) -> Format:
-        """The format of a name, or of a type of NumPy, ml_dtypes or PyTorch."""
-        return super().__new__(cls, _name_of(name))
-
-    def value(self, code: int) -> float:
-        """The value of one code, rounded to nearest even where the format is wider than float64."""
-        return super().value(_whole(code, "code"))
-
-    def encode(self, x, *, rounding=None, overflow=None, seed=None, stream="quantize") -> np.ndarray:
-        """The codes of an array, in the smallest unsigned integers that hold them, each rounded once.
-
-        `x` has elements of float16, bfloat16, float32 or float64, or is a list of numbers. `rounding` is to nearest
-        even unless it is a mode such as "rtz" or "sr8", which needs a `seed`; `overflow` is a policy such as
-        "sat-finite". Unless it is "sat-none", formats without infinities saturate, where types of ml_dtypes have NaN.
-        """
-        rounding = None if rounding is None else _text(rounding, "rounding", "rtz")
-        overflow = None if overflow is None else _text(overflow, "overflow", "sat-none")
-        if gpu := _gpu(x, "x"):
-            return gpu.encode(self, x, rounding, overflow, seed, stream)
-        x = _array(x, "x")
-        # Tensors of bfloat16 and float8 come as their codes, which are no integers to be encoded.
-        if not isinstance(x, _Codes) and x.dtype.kind in "iu" and x.dtype.itemsize <= 8 and np.all(np.abs(x.astype(np.float64)) < 2.0**53):
-            x = x.astype(np.float64)
-        wide = _is_float(x, "float64")
-        x = _plain(x if wide else _numbers(x, "x"))
-        codes = np.empty(x.shape, _code_type(self.bits))
-        # A single number is read and written as an array of one.
-        self._encode(np.atleast_1d(x), np.atleast_1d(codes), rounding, overflow, _seed(seed), stream, wide)
-        return codes
-
-    def decode(self, codes) -> np.ndarray:
-        """The values of codes as float32, or as float64 where that has not all of them.
-
-        `codes` are unsigned integers, or an array of the format's own type in NumPy or ml_dtypes.
-        """
-        if gpu := _gpu(codes, "codes"):
-            return gpu.decode(self, codes)
-        codes, of = _array(codes, "codes"), np.dtype(_code_type(self.bits))
-        narrow, kind = _narrow(codes) or (None, None)
-        if kind is not None and _is_name_of(kind, self):
-            codes = narrow
-        elif kind is None and codes.dtype.kind == "u" and codes.dtype.isnative and codes.dtype.itemsize <= of.itemsize:
-            codes = codes.astype(of, copy=False)
-        elif codes.dtype.isnative and codes.dtype.kind == "f" and _is_name_of(codes.dtype.name, self):
-            codes = codes.view(of)
-        else:
-            raise TypeError(
-                f"codes has elements of {kind or codes.dtype}, and codes of {self} are {of.name}: "
-                f"numpy.asarray(codes, numpy.{of.name})"
-            )
-        last = (1 << self.bits) - 1
-        if codes.size and codes.max() > last:
-            raise ValueError(f"{int(codes.max()):#x} is no code of {self}: the last is {last:#x}")
-        values = np.empty(codes.shape, np.float32 if self._fits_f32 else np.float64)
-        self._decode(np.atleast_1d(_plain(codes)), np.atleast_1d(values))
-        return values
-
-    @property
-    def values(self) -> np.ndarray:
-        """The value of each code, of a format of at most 16 bits."""
-        if self.bits > 16:
-            raise ValueError(f"{self} has 2**{self.bits} values; decode() gives those of chosen codes")
-        return self.decode(np.arange(1 << self.bits, dtype=_code_type(self.bits)))
-
-    def __repr__(self) -> str:
-        return f"exmy.Format({str(self)!r})"
-
-    def __reduce__(self):
-        return Format, (str(self),)
+from ._format import Format
 
 
 class Blocks:
@@ -328,8 +232,13 @@ def _operand(x, name: str):
     """What `_exmy.gemm` takes of an operand, and its shape."""
     if isinstance(x, Blocks):
         return (x._inner, x.shape, False, None), x.shape
-    x, codes = _array(x, name), None
-    if narrow := _narrow(x):
+    if isinstance(x, Array) and x.format.bits <= 16:
+        narrow = x.codes, str(x.format)
+    else:
+        x = _array(x, name)
+        narrow = _narrow(x)
+    codes = None
+    if narrow:
         # Narrow numbers stay what they are, since some orders of summation are of them alone.
         x, codes = narrow[0], str(_exmy.Format(narrow[1]))
     else:

@@ -11,18 +11,16 @@ import torch
 
 from . import _exmy, _tensors
 from ._arrays import _matrix, _rows, _seed, _text
-from ._formats import Blocks, Format, _is_name_of
+from ._format import Format, _is_name_of
+from ._formats import Blocks
 
-_CODES = {1: torch.uint8, 2: getattr(torch, "uint16", None), 4: getattr(torch, "uint32", None)}
+_CODES = {1: torch.uint8, 2: torch.uint16, 4: torch.uint32}
 
 
 def _code_type(format: Format) -> torch.dtype:
     if format.bits > 32:
         raise NotImplementedError(f"{format} has codes of {format.bits} bits, and GPUs have up to 32: x.cpu()")
-    kind = _CODES[1 if format.bits <= 8 else 2 if format.bits <= 16 else 4]
-    if kind is None:
-        raise NotImplementedError(f"codes of {format} are integers that this PyTorch lacks: 2.3 or later has them")
-    return kind
+    return _CODES[1 if format.bits <= 8 else 2 if format.bits <= 16 else 4]
 
 
 def _name(x: torch.Tensor) -> str:
