@@ -84,8 +84,8 @@ pub(crate) fn across(
 ) -> PyErr {
     let axis = if name == "a" { -1 } else { 0 };
     value_error(format_args!(
-        "{name} is {format} in blocks of {high} x {wide}, and the sum of ({m} x {k}) times ({k} x {n}) runs along \
-         its axis {axis}: exmy.quantize({name}, .., axis={axis})"
+        "{name} is {format} in blocks of {high} x {wide}, and the sum of ({m} x {k}) times ({k} x {n}) \
+         runs along its axis {axis}: exmy.quantize({name}, .., axis={axis})"
     ))
 }
 

@@ -70,7 +70,8 @@ impl BlockTensor {
         let found = (tensor.codes.len(), tensor.scales.len());
         if found != (codes, scales) {
             let why = format!(
-                "{rows} x {cols} in {format} are {codes} bytes of codes and {scales} of scales, not {} and {}",
+                "{rows} x {cols} in {format} are {codes} bytes of codes and {scales} of scales, \
+                 not {} and {}",
                 found.0, found.1
             );
             return Err(Error::unfit(what, why));

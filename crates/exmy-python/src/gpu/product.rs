@@ -1,5 +1,5 @@
-//! Products of matrices on a GPU, in the orders of summation that have kernels there: `fast`, `blocked256`, and
-//! `hopper` of bfloat16 and of E4M3. Others are refused, with these as what would work.
+//! Products of matrices on a GPU, in the orders of summation that have kernels there: `fast`, `blocked256`,
+//! and `hopper` of bfloat16 and of E4M3. Others are refused, with these as what would work.
 
 use std::borrow::Cow;
 
