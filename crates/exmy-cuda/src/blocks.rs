@@ -11,7 +11,8 @@ mod params;
 mod quick;
 mod read;
 
-use exmy::block::{Axis, BlockFormat};
+use exmy::block::{Axis, BlockFormat, Shape};
+use exmy::format::Format;
 use exmy::minifloat::Bf16;
 use exmy::quantizer::{Quantizer, Target};
 use exmy::random::Philox;
@@ -428,11 +429,10 @@ fn cast_image<T: Image>(work: &Request<'_>, out: &mut ViewMut<'_, T>) -> Result<
     pack::copy_matrix(View::new(&dense, x.rows, x.cols)?, out)
 }
 
-/// Quantizes to packed codes and scales: the twin of [`Quantizer::quantize`](exmy::Quantizer::quantize) for
-/// block formats.
+/// Quantizes to packed codes and scales: the twin of [`Quantizer::quantize`](exmy::Quantizer::quantize).
 ///
 /// # Errors
-/// As [`image_into`], or if the target is no block format.
+/// As [`image_into`], or if the target is none, or a format of more than 16 bits.
 pub fn quantize(
     quantizer: &Quantizer,
     x: View<'_, f32>,
@@ -440,11 +440,13 @@ pub fn quantize(
     random: impl Into<Option<Philox>>,
 ) -> Result<BlockTensor> {
     let (what, random) = ("quantize", random.into());
-    let Some(format) = params::block_format(quantizer) else {
-        return Err(Error::unfit(
-            what,
-            format!("{quantizer} has no blocks; Converter::encode makes codes"),
-        ));
+    let format = match quantizer.target {
+        Target::Block(format) => format,
+        Target::Format(format) => return quantize_to(format, quantizer, x, axis, random),
+        target => {
+            let why = format!("the target `{target}` has no codes: a format or a block format has");
+            return Err(Error::unfit(what, why));
+        }
     };
     let work = Request::new(what, quantizer, x, axis, random)?;
     let device = work.device();
@@ -477,4 +479,34 @@ pub fn quantize(
         (pack::pack(&codes, width)?, factors)
     };
     Ok(BlockTensor { format, axis, shape, codes, scales, factors })
+}
+
+/// The same to a format without scales: one block, whose scale is 1.
+fn quantize_to(
+    format: Format,
+    quantizer: &Quantizer,
+    x: View<'_, f32>,
+    axis: Axis,
+    random: Option<Philox>,
+) -> Result<BlockTensor> {
+    let blocks = BlockFormat { shape: Shape::Tensor, ..BlockFormat::mx(format) };
+    let blocks = blocks.check().map_err(|error| Error::unfit("quantize", error.to_string()))?;
+    // Missing words and sizes that do not fit are refused by name.
+    let work = Request::new("quantize", quantizer, x, axis, random)?;
+    let ((rows, cols), device) = (x.shape(), work.device());
+    let mut image = Buffer::uninit(device, rows * cols)?;
+    let first = Quantizer { target: Target::None, ..*quantizer };
+    image_into(&first, x, axis, random, ViewMut::new(&mut image, rows, cols)?)?;
+    let rules = Rules::DEFAULT.with_rounding(quantizer.rounding).with_overflow(quantizer.overflow);
+    let converter = Converter::new(format, rules);
+    let converter = random.map_or(converter, |random| converter.with_random(random));
+    let codes = match format.bits() {
+        8 => converter.encode(&image)?,
+        0..8 => pack::pack(&converter.encode::<u8>(&image)?, format.bits())?,
+        _ => pack::pack(&converter.encode::<u16>(&image)?, format.bits())?,
+    };
+    /// 2^0 in E8M0.
+    const ONE: u8 = 127;
+    let scales = device.upload(&[ONE][..usize::from(rows * cols > 0)])?;
+    Ok(BlockTensor { format: blocks, axis, shape: (rows, cols), codes, scales, factors: None })
 }

@@ -69,7 +69,7 @@ def rounding_in_torch(to):
 
 
 def quantize(to):
-    for name in BLOCKS:
+    for name in (*BLOCKS, "e4m3", "bf16>e2m1@rtz", "e8m3@sr8"):
         small = (X[0, :, :20], 1), (X[0, :3], 0), (X[:0], 2), (X[0, 0], 0)
         for x, axis in ((X, 0), (X, 1), (X, 2), (A, 0), (A, 1), *small):
             b = exmy.quantize(to(x), name, axis=axis, seed=3)

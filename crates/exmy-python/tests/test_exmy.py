@@ -115,6 +115,7 @@ def test_a_matrix_may_be_blocked_down_its_columns():
     x = X[0].T.copy()
     assert np.array_equal(exmy.fake_quantize(x, "mxfp4", axis=0).T, exmy.fake_quantize(X[0], "mxfp4"))
     assert np.array_equal(exmy.quantize(x, "nvfp4", axis=0).dequantize(), exmy.fake_quantize(x, "nvfp4", axis=0))
+    assert np.array_equal(exmy.quantize(x, "nvfp4", axis=0), exmy.fake_quantize(x, "nvfp4", axis=0))
     assert exmy.quantize(x, "nvfp4").tensor_scale == np.float32(np.abs(x).max() / np.float32(2688))
 
 
@@ -205,7 +206,7 @@ def test_numbers_are_rounded_once():
     ],
 )
 def test_codes_are_not_guessed(codes):
-    with pytest.raises(TypeError, match="numpy.uint16"):
+    with pytest.raises(TypeError, match="codes of bf16 are uint16: .*(numpy.uint16|decode.codes. has their values)"):
         exmy.Format("bf16").decode(codes)
 
 
@@ -323,6 +324,12 @@ PARTS = np.zeros(16, np.uint8), np.zeros(1, np.uint8)
         (lambda: exmy.Format("e4m3").value("a"), "code is 'a'"),
         (lambda: exmy.Blocks.from_parts("mxfp4", 5, *PARTS), "shape is 5"),
         (lambda: exmy.Blocks.from_parts("mxfp4", (1.0, 32), *PARTS), "a side of shape is 1.0"),
+        (lambda: exmy.Blocks.from_parts("nvfp4", (1, 32), *PARTS, "a"), "tensor_scale is 'a', and a number"),
+        (lambda: exmy.Format("e4m3").encode([True]), "elements of bool, and float64, float32.*numpy.float64"),
+        (lambda: exmy.Format("e4m3").encode([2**60 + 1]), "elements of int64, and float64.*rounds them"),
+        (lambda: exmy.Format("e4m3").decode(X), r"exmy.Format\('e4m3'\).encode\(x\) has the codes of numbers"),
+        (lambda: exmy.gemm(SQUARE.astype("u1"), SQUARE), r"uint8.*codes, exmy.Array.from_codes\(a, 'e4m3'\)"),
+        (lambda: exmy.fake_quantize(SQUARE.astype(ml_dtypes.float8_e5m2), "mxfp4"), r"float8_e5m2'\).decode\(x\)"),
     ],
 )
 def test_arguments_of_another_kind_are_refused(wrong, said):

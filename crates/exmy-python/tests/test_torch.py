@@ -210,7 +210,7 @@ def test_tensors_arrive_without_a_copy(kind):
     assert codes.ctypes.data == x.data_ptr() and codes.dtype.itemsize == x.element_size()
     same(exmy.Format(kind).decode(x), x.float().numpy())
     same(exmy.gemm(x, x.T, sum="exact"), exmy.gemm(x.float(), x.float().T, sum="exact"))
-    with pytest.raises(TypeError, match="numpy.uint"):
+    with pytest.raises(TypeError, match="decode.codes. has their values"):
         exmy.Format("e2m1" if kind == "bfloat16" else "e3m4").decode(x)
     if kind == "bfloat16":
         same(exmy.fake_quantize(x, "mxfp4"), exmy.fake_quantize(x.float(), "mxfp4"))
@@ -238,6 +238,18 @@ class Elsewhere:
 
     def __dlpack__(self, **_):
         raise AssertionError("not asked for")
+
+
+def test_what_a_tensor_holds_is_said():
+    four = torch.zeros(4, 16, dtype=torch.uint8).view(torch.float4_e2m1fn_x2)
+    with pytest.raises(TypeError, match=r"two numbers a byte: b.view\(torch.uint8\)"):
+        exmy.gemm(torch.ones(4, 4), four)
+    with pytest.raises(ValueError, match=r"out.numpy\(\)"):
+        exmy.fake_quantize(torch.ones(4, 32), "mxfp4", out=torch.empty(4, 32))
+    # Codes of a tensor's type are no integers.
+    for kind in (torch.bfloat16, torch.float16):
+        x = torch.tensor([0.5, -3.0, 1000.0], dtype=kind)
+        assert exmy.Format("e4m3").encode(x).tolist() == [0x30, 0xC4, 0x7E]
 
 
 def test_tensors_of_other_devices_are_refused():

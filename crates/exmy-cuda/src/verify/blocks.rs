@@ -210,7 +210,9 @@ impl Trial<'_> {
         let expected: Vec<f32> =
             to_bf16.encode::<f32, u16>(&expected).into_iter().map(wide).collect();
         row.compare_f32(|| case("images in bfloat16"), &found, &expected, any_nan);
-        let Target::Block(_) = quantizer.target else { return Ok(()) };
+        if any_nan && !matches!(quantizer.target, Target::Block(_)) {
+            return Ok(());
+        }
         let Ok(expected) = quantizer.quantize(host, axis, random) else { return Ok(()) };
         let found = quantize(quantizer, view, axis, random)?;
         row.compare(|| case("scales"), &found.packed_scales().to_vec()?, expected.packed_scales());

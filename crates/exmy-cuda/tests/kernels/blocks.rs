@@ -62,13 +62,16 @@ fn blocks_are_read_as_on_the_host() {
     let input = device.upload(&x).unwrap();
     let view = View::new(&input, 37, 40).unwrap();
     let wide = |codes: Vec<u8>| codes.into_iter().map(u16::from).collect::<Vec<_>>();
-    for text in
-        ["nvfp4", "mxfp4", "e3m2/7:f32", "e8m3/3x5:e8m0", "nvfp4@torchao-0.18", "int8/row:bf16"]
-    {
+    let random = Philox::new(4, Stream::new("blocks"));
+    let blocks = "nvfp4 mxfp4 e3m2/7:f32 e8m3/3x5:e8m0 nvfp4@torchao-0.18 int8/row:bf16";
+    let formats = "e4m3 bf16@sr8>e2m1@rtz e8m3@sr8 e5m2@sat-finite bf16";
+    for text in blocks.split(' ').chain(formats.split(' ')) {
         let quantizer = text.parse::<Quantizer>().unwrap();
         for axis in [Axis::Cols, Axis::Rows] {
-            let host = quantizer.quantize(HostView::new(&x, 37, 40), axis, None).unwrap();
-            let made = quantize(&quantizer, view, axis, None).unwrap();
+            let host = quantizer.quantize(HostView::new(&x, 37, 40), axis, random).unwrap();
+            let made = quantize(&quantizer, view, axis, random).unwrap();
+            assert_eq!(made.format(), host.format(), "{text}");
+            assert_eq!(made.packed_scales().to_vec().unwrap(), host.packed_scales(), "{text}");
             let parts =
                 [host.packed_codes(), host.packed_scales()].map(|x| device.upload(x).unwrap());
             let [codes, scales] = parts;
@@ -105,7 +108,7 @@ fn blocks_are_read_as_on_the_host() {
 fn a_tensor_of_nothing_has_the_scale_of_the_host() {
     let Some(device) = device() else { return };
     let input = device.upload::<f32>(&[]).unwrap();
-    for text in ["nvfp4", "nvfp4@torchao-0.18", "mxfp4"] {
+    for text in ["nvfp4", "nvfp4@torchao-0.18", "mxfp4", "e4m3"] {
         let quantizer = text.parse::<Quantizer>().unwrap();
         for (rows, cols) in [(0, 32), (3, 0)] {
             let view = View::new(&input, rows, cols).unwrap();

@@ -78,6 +78,11 @@ def _tensor(x, name: str) -> np.ndarray:
     if _gpu(x, name) is not None:
         raise TypeError(f"{name} is on {x.device}, and an array on the CPU is needed: {name}.cpu()")
     x, kind = x.detach(), str(x.dtype).partition(".")[2]
+    if kind.endswith("_x2"):
+        raise TypeError(
+            f"{name} has elements of {kind}, two numbers a byte: {name}.view(torch.uint8) has the bytes, whose low and "
+            f"high halves (& 15, >> 4) are codes of e2m1"
+        )
     if not kind.startswith(("bfloat16", "float8")):
         return np.from_dlpack(x)
     codes = np.from_dlpack(x.view(torch.uint8 if x.element_size() == 1 else torch.uint16)).view(_Codes)
@@ -98,23 +103,35 @@ def _is_float(x: np.ndarray, *names: str) -> bool:
     return x.dtype.isnative and x.dtype.name in names
 
 
-def _numbers(x, name: str) -> np.ndarray:
-    """`x` as an array of float32, without a copy where it is one."""
+def _numbers(x, name: str, *, wide: bool = False) -> np.ndarray:
+    """`x` as an array of float32, without a copy where it is one; of float64 if it may be as wide."""
     x = _array(x, name)
-    if _is_float(x, "float32"):
+    if _is_float(x, "float32", *(["float64"] if wide else [])):
         return x
     codes, kind = _narrow(x) or (None, None)
     if kind == "float16":
         return x.astype(np.float32)
     if kind == "bfloat16":
         return np.left_shift(codes, 16, dtype=np.uint32).view(np.float32)
-    kind = kind or (x.dtype.newbyteorder("=") if x.dtype.isnative else x.dtype.str)
-    how = f"numpy.asarray({name}, numpy.float32) rounds them to the nearest"
+    takes = "float64, float32, float16 or bfloat16" if wide else "float32, float16 or bfloat16"
+    raise TypeError(f"{name} has elements of {_kind(x, kind)}, and {takes} is needed: {_how(x, name, kind, wide)}")
+
+
+def _kind(x: np.ndarray, kind: str | None) -> str:
+    return kind or str(x.dtype.newbyteorder("=") if x.dtype.isnative else x.dtype.str)
+
+
+def _how(x: np.ndarray, name: str, kind: str | None, wide: bool) -> str:
+    """What makes numbers that can be read of others."""
+    if kind is not None:
+        return f"exmy.Format({kind!r}).decode({name}) has their values"
     if x.dtype.kind == "c":
-        how = f"{name}.real and {name}.imag are two arrays"
-    elif x.dtype.kind not in "biufV" or x.dtype.names:
-        how = "an array of numbers"
-    raise TypeError(f"{name} has elements of {kind}, and float32, float16 or bfloat16 is needed: {how}")
+        return f"{name}.real and {name}.imag are two arrays"
+    if x.dtype.kind not in "biuf":
+        return "an array of numbers"
+    how = f"numpy.asarray({name}, numpy.{'float64' if wide else 'float32'}) rounds them to the nearest"
+    codes = x.dtype.kind == "u" and x.dtype.itemsize <= 2
+    return how + (f"; if they are codes, exmy.Array.from_codes({name}, 'e4m3') says of what" if codes else "")
 
 
 def _plain(x: np.ndarray) -> np.ndarray:

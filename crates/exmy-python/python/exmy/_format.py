@@ -57,8 +57,8 @@ class Format(_exmy.Format):
         # Tensors of bfloat16 and float8 come as their codes, which are no integers to be encoded.
         if not isinstance(x, _Codes) and x.dtype.kind in "iu" and np.all(np.abs(x.astype(np.float64)) < 2.0**53):
             x = x.astype(np.float64)
-        wide = _is_float(x, "float64")
-        x = _plain(x if wide else _numbers(x, "x"))
+        x = _plain(_numbers(x, "x", wide=True))
+        wide = x.dtype == np.float64
         codes = np.empty(x.shape, _code_type(self.bits))
         # A single number is read and written as an array of one.
         self._encode(np.atleast_1d(x), np.atleast_1d(codes), rounding, overflow, _seed(seed), stream, wide)
@@ -93,10 +93,12 @@ class Format(_exmy.Format):
         elif codes.dtype.isnative and codes.dtype.kind == "f" and _is_name_of(codes.dtype.name, self):
             codes = codes.view(of)
         else:
-            raise TypeError(
-                f"codes has elements of {kind or codes.dtype}, and codes of {self} are {of.name}: "
-                f"numpy.asarray(codes, numpy.{of.name})"
-            )
+            how = f"numpy.asarray(codes, numpy.{of.name})"
+            if kind is not None:
+                how = f"exmy.Format({kind!r}).decode(codes) has their values"
+            elif codes.dtype.kind == "f":
+                how = f"{self!r}.encode(x) has the codes of numbers"
+            raise TypeError(f"codes has elements of {kind or codes.dtype}, and codes of {self} are {of.name}: {how}")
         last = (1 << self.bits) - 1
         if codes.size and codes.max() > last:
             raise ValueError(f"{int(codes.max()):#x} is no code of {self}: the last is {last:#x}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 import os
 
 import numpy as np
@@ -46,6 +47,8 @@ class Blocks:
         if not isinstance(shape, (tuple, list)) or len(shape) != 2:
             raise TypeError(f"shape is {shape!r}, and the rows and columns of a matrix are needed: (64, 256)")
         rows, cols = (_whole(size, "a side of shape") for size in shape)
+        if not isinstance(tensor_scale, numbers.Real | None):
+            raise TypeError(f"tensor_scale is {tensor_scale!r}, and a number is needed, or None: blocks.tensor_scale")
         if _gpu(packed, "packed"):
             from . import _on_gpu
 
@@ -123,6 +126,9 @@ class Blocks:
         self._inner._dequantize(rows)
         return self._back(rows)
 
+    def __array__(self, dtype=None, copy=None) -> np.ndarray:
+        return np.asarray(self.dequantize(), dtype)
+
     def cpu(self) -> Blocks:
         """The same blocks in the memory of the host, where they are already unless `x` was on a GPU."""
         return self
@@ -170,7 +176,8 @@ class Quantizer(_exmy.Quantizer):
         matrix, along, moved = _matrix(x, axis)
         if out is not None:
             if not (isinstance(out, np.ndarray) and _is_float(out, "float32") and out.shape == x.shape):
-                raise ValueError(f"out is an array of float32 of shape {x.shape}, that of x")
+                how = "; out.numpy() is one of a tensor" if hasattr(out, "__dlpack__") else ""
+                raise ValueError(f"out is an array of NumPy of float32 of shape {x.shape}, that of x{how}")
             if moved is not None:
                 raise ValueError(f"axis is {axis}, and out takes the last axis alone, or the first of a matrix")
         target = np.empty(matrix.shape, np.float32) if out is None else out

@@ -71,7 +71,10 @@ class Gpu:
             codes = codes.to(kind)
         else:
             name = str(kind).partition(".")[2]
-            raise TypeError(f"codes has elements of {found}, and codes of {format} are {name}: codes.to(torch.{name})")
+            how = f"codes.to(torch.{name})"
+            if codes.is_floating_point():
+                how = f"{format!r}.encode(x) has the codes of numbers"
+            raise TypeError(f"codes has elements of {found}, and codes of {format} are {name}: {how}")
         last = (1 << format.bits) - 1
         if codes.numel() and format.bits < 8 * kind.itemsize:
             # PyTorch has no maxima of wider integers without a sign.
