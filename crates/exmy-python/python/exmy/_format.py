@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from . import _exmy
 from ._arrays import _array, _code_type, _Codes, _gpu, _is_float, _narrow, _numbers, _plain, _seed, _text, _whole
+
+if TYPE_CHECKING:
+    import torch
+
+    from ._array import Array
 
 
 def _name_of(kind) -> str:
@@ -42,12 +49,13 @@ class Format(_exmy.Format):
         """The value of one code, rounded to nearest even where the format is wider than float64."""
         return super().value(_whole(code, "code"))
 
-    def encode(self, x, *, rounding=None, overflow=None, seed=None, stream="quantize") -> np.ndarray:
+    def encode(self, x, *, rounding=None, overflow=None, seed=None, stream="quantize") -> np.ndarray | torch.Tensor:
         """The codes of an array, in the smallest unsigned integers that hold them, each rounded once.
 
         `x` has elements of float16, bfloat16, float32 or float64, or is a list of numbers. `rounding` is to nearest
         even unless it is a mode such as "rtz" or "sr8", which needs a `seed`; `overflow` is a policy such as
         "sat-finite". Unless it is "sat-none", formats without infinities saturate, where types of ml_dtypes have NaN.
+        Of a tensor on a GPU, which has no float64, codes are one there.
         """
         rounding = None if rounding is None else _text(rounding, "rounding", "rtz")
         overflow = None if overflow is None else _text(overflow, "overflow", "sat-none")
@@ -70,7 +78,7 @@ class Format(_exmy.Format):
 
         return Array(x, self, rounding=rounding, overflow=overflow, seed=seed, stream=stream)
 
-    def decode(self, codes) -> np.ndarray:
+    def decode(self, codes) -> np.ndarray | torch.Tensor:
         """The values of codes as float32, or as float64 where that has not all of them.
 
         `codes` are unsigned integers, or an array of the format's own type in NumPy or ml_dtypes.

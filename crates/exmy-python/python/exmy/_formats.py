@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 import os
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,6 +26,9 @@ from ._arrays import (
     _whole,
 )
 from ._format import Format
+
+if TYPE_CHECKING:
+    import torch
 
 
 class Blocks:
@@ -164,11 +168,12 @@ class Quantizer(_exmy.Quantizer):
             raise TypeError(f'a quantizer is a text such as "nvfp4", a Quantizer or a Format, and here it is a {kind}')
         return super().__new__(cls, str(name))
 
-    def fake_quantize(self, x, *, axis=-1, seed=None, stream="quantize", out=None) -> np.ndarray:
+    def fake_quantize(self, x, *, axis=-1, seed=None, stream="quantize", out=None) -> np.ndarray | torch.Tensor:
         """The values that `x` has in low precision; after a rotation still rotated.
 
         Blocks lie along `axis`, the one that a product sums along. Stochastic modes need a `seed`: element `i` of
-        the matrix takes word `i` of the stream. `out` is an array of float32 of the shape of `x`, contiguous.
+        the matrix takes word `i` of the stream. `out` is an array of float32 of the shape of `x`, contiguous. Of a
+        tensor on a GPU results are one there, and `out` is.
         """
         if gpu := _gpu(x, "x"):
             return gpu.fake_quantize(self, x, axis, seed, stream, out)
@@ -185,7 +190,7 @@ class Quantizer(_exmy.Quantizer):
         return target if moved is None else np.moveaxis(target, -1, moved)
 
     def quantize(self, x, *, axis=-1, seed=None, stream="quantize") -> Blocks:
-        """The codes and scales of `x`."""
+        """The codes and scales of `x`; of a tensor on a GPU blocks there, whose parts are tensors."""
         if gpu := _gpu(x, "x"):
             return gpu.quantize(self, x, axis, seed, stream)
         x = _numbers(x, "x")
@@ -204,7 +209,7 @@ def _quantizer(quantizer) -> Quantizer:
     return quantizer if isinstance(quantizer, Quantizer) else Quantizer(quantizer)
 
 
-def fake_quantize(x, quantizer, *, axis=-1, seed=None, stream="quantize", out=None) -> np.ndarray:
+def fake_quantize(x, quantizer, *, axis=-1, seed=None, stream="quantize", out=None) -> np.ndarray | torch.Tensor:
     """`Quantizer(quantizer).fake_quantize(x, ...)`."""
     return _quantizer(quantizer).fake_quantize(x, axis=axis, seed=seed, stream=stream, out=out)
 
@@ -255,14 +260,15 @@ def _operand(x, name: str):
     return (_plain(x), x.shape, False, codes), x.shape
 
 
-def gemm(a, b, *, sum="fast", output=None, rounding=None, seed=None) -> np.ndarray:
+def gemm(a, b, *, sum="fast", output=None, rounding=None, seed=None) -> np.ndarray | torch.Tensor:
     """C = A B in a stated order of summation, the same bits on any machine.
 
     `a` and `b` are arrays of float32, of float16, of types of ml_dtypes, or `Blocks`, those of `a` along its last axis
     and of `b` along its first. `sum` names the order: "exact", "fma", "fast", or a matrix unit such as "hopper", which
     takes operands of the types that it has: two of bfloat16, say, or the file that describes one, "unit.toml" (a text
     or a path). `output` is a format that results are
-    rounded to, float32 unless it is given; they are returned as float32 either way.
+    rounded to, float32 unless it is given; they are returned as float32 either way. Of tensors and `Blocks` on a GPU
+    results are a tensor there; the orders with kernels are "fast", "blocked256" and "hopper".
     """
     rounding = None if rounding is None else _text(rounding, "rounding", "rtz")
     output = None if output is None else str(Format(output))
