@@ -376,6 +376,9 @@ exmy_status exmy_product_new(const char *accumulation, const char *settings, str
 // Frees a product.
 void exmy_product_free(struct exmy_product *product);
 
+// The facts of the output's format, whose codes `exmy_gemm_codes` gives.
+exmy_status exmy_product_describe(const struct exmy_product *product, struct exmy_format_facts *facts);
+
 // C = alpha A B + beta C, of M x N numbers, row `i` of which begins at `i * c_row_stride` (0: N). C is not
 // read if beta is 0. Stochastic roundings need `random`; else it may be null. So may `non_finite`, which
 // is how many results were infinite or NaN. Nothing is written if it fails.

@@ -11,6 +11,7 @@ use exmy::{Format, ViewMut};
 
 use crate::arrays::{Arrays, CodesMut, each, optional_text, text};
 use crate::blocks::span;
+use crate::format::ExmyFormatFacts;
 use crate::matrix::ExmyMatrix;
 use crate::random::{ExmyRandom, philox};
 use crate::settings::{named, pairs, unknown, word};
@@ -66,6 +67,19 @@ pub unsafe extern "C" fn exmy_product_new(
 #[unsafe(no_mangle)]
 pub extern "C" fn exmy_product_free(product: Option<Box<ExmyProduct>>) {
     drop(product);
+}
+
+/// The facts of the output's format, whose codes `exmy_gemm_codes` gives.
+#[unsafe(no_mangle)]
+pub extern "C" fn exmy_product_describe(
+    product: Option<&ExmyProduct>,
+    facts: Option<&mut MaybeUninit<ExmyFormatFacts>>,
+) -> ExmyStatus {
+    guard(|| {
+        let format = given(product, "product")?.0.output.format;
+        given(facts, "facts")?.write(format.into());
+        Ok(())
+    })
 }
 
 /// C = alpha A B + beta C, of M x N numbers, row `i` of which begins at `i * c_row_stride` (0: N). C is not

@@ -10,19 +10,10 @@ module bench;
   int bug = 0;
   int cases = 100000;
   int mismatches[1:4];
-  logic [31:0] state = 32'h2545F491;
-
-  // Random words that are the same in every simulator (xorshift32 of Marsaglia).
-  function automatic logic [31:0] random();
-    state ^= state << 13;
-    state ^= state >> 17;
-    state ^= state << 5;
-    return state;
-  endfunction
 
   // A random byte; often one of the codes where bugs live: zeros, subnormals, ones, largest, NaN.
   function automatic logic [7:0] interesting();
-    logic [31:0] word = random();
+    logic [31:0] word = random_word();
     case (word[11:8])
       4'd0: return {word[7], 7'h00};
       4'd1: return {word[7], 4'h0, word[2:0]};
@@ -111,7 +102,7 @@ module bench;
     logic [31:0] wanted, word;
     bit is_equal;
     for (int i = 0; i < cases / 10; i++) begin
-      word = random();
+      word = random_word();
       for (int k = 0; k < 32; k++) begin
         // NaN in one dot product of eight; pairs that cancel in some.
         dot_a[k] = interesting();
@@ -123,11 +114,11 @@ module bench;
           dot_b[k] = dot_b[k - 1];
         end
       end
-      dot_scale_a = word[5] ? 8'(127 + int'(word[9:6]) - 8) : 8'(random());
-      dot_scale_b = word[5] ? 8'(127 + int'(word[13:10]) - 8) : 8'(random());
+      dot_scale_a = word[5] ? 8'(127 + int'(word[9:6]) - 8) : 8'(random_word());
+      dot_scale_b = word[5] ? 8'(127 + int'(word[13:10]) - 8) : 8'(random_word());
       if (word[2:0] != 0 && &dot_scale_a) dot_scale_a = 8'h7F;
       if (word[2:0] != 0 && &dot_scale_b) dot_scale_b = 8'h7F;
-      dot_c = random();
+      dot_c = random_word();
       case (word[16:14])
         3'd0: dot_c = 0;
         3'd1: dot_c = {dot_c[31], 8'd0, dot_c[22:0]};
@@ -168,8 +159,8 @@ module bench;
     logic [7:0] wanted, truncated;
     logic [31:0] word;
     for (int i = 0; i < cases; i++) begin
-      word = random();
-      convert_x = random();
+      word = random_word();
+      convert_x = random_word();
       // Most numbers near those of E4M3.
       if (word[1:0] != 0) convert_x[30:23] = 8'(114 + int'(word[6:2]) % 24);
       if (word[12:7] == 0) convert_x[30:0] = 0;
@@ -204,9 +195,9 @@ module bench;
     logic [31:0] word;
     if (exmy_unit_words(unit, 8, count) != 0 || count != 2) $fatal(1, "two steps take %0d random words", count);
     for (int i = 0; i < cases / 10; i++) begin
-      word = random();
-      step_a = random();
-      step_b = random();
+      word = random_word();
+      step_a = random_word();
+      step_b = random_word();
       step_c = word[7:0];
       // Most addends near the products; some subnormal, infinite or NaN.
       if (word[10:8] != 0) step_c[6:2] = 5'(12 + int'(word[15:12]));

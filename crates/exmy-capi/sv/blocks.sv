@@ -86,15 +86,6 @@ module blocks;
   int cases = 10000;
   int mismatches[1:3];
   int wrong, negative, zero;
-  logic [31:0] state = 32'h2545F491;
-
-  // Random words that are the same in every simulator (xorshift32 of Marsaglia).
-  function automatic logic [31:0] random();
-    state ^= state << 13;
-    state ^= state >> 17;
-    state ^= state << 5;
-    return state;
-  endfunction
 
   function automatic void is(input string what, input longint unsigned found, input longint unsigned wanted);
     if (found == wanted) return;
@@ -118,7 +109,7 @@ module blocks;
     longint unsigned values[4] = '{0, 'h3F000000, 64'hC0400000, 'h3F800000};
     longint unsigned found[4], again[4], scales[1], tensor_scale, one[1] = '{7}, peak[1] = '{'h7E};
     longint unsigned longer[5] = '{5{9}};
-    chandle quantizer = make_quantizer("mxfp4"), made;
+    chandle quantizer = make_quantizer("mxfp4"), made, plain;
     check(exmy_dpi_quantize(quantizer, 1, 4, EXMY_AXIS_COLS, x, 0, "", made));
     check(exmy_dpi_blocks_parts(made, found, scales, tensor_scale));
     foreach (codes[i]) is($sformatf("code %0d", i), found[i], codes[i]);
@@ -135,6 +126,19 @@ module blocks;
     foreach (values[i]) is($sformatf("value %0d from parts", i), found[i], values[i]);
     fails(exmy_dpi_dequantize(made, one), "results has 1 elements, and 4 are needed");
     exmy_blocks_free(made);
+    // The values without codes; and those of 0.1 and 0.5 as E4M3 (0.1015625), which has no blocks.
+    check(exmy_dpi_quantize_values(quantizer, 1, 4, EXMY_AXIS_COLS, x, 0, "", longer));
+    foreach (values[i]) is($sformatf("value %0d without codes", i), longer[i], values[i]);
+    is("what stands behind these values", longer[4], 9);
+    fails(exmy_dpi_quantize_values(quantizer, 1, 4, EXMY_AXIS_COLS, x, 0, "", one),
+          "results has 1 elements, and 4 are needed");
+    fails(exmy_dpi_quantize_values(quantizer, 2, 3, EXMY_AXIS_COLS, x, 0, "", longer),
+          "numbers has 4 elements, and 6 are needed");
+    plain = make_quantizer("e4m3");
+    check(exmy_dpi_quantize_values(plain, 2, 2, EXMY_AXIS_COLS, x, 0, "", longer));
+    is("0.1 as E4M3", longer[0], 'h3DD00000);
+    is("0.5 as E4M3", longer[1], 'h3F000000);
+    exmy_quantizer_free(plain);
     // Rows of one, that a product sums along: four blocks, each with the exponent of its number less 2.
     check(exmy_dpi_quantize(quantizer, 1, 4, EXMY_AXIS_ROWS, x, 0, "", made));
     check(exmy_dpi_blocks_parts(made, found, again, tensor_scale));
@@ -199,8 +203,9 @@ module blocks;
   task automatic products_by_hand();
     longint unsigned a[6] = '{'h3F800000, 'h33800000, 'h33800000, 'h33800000, 'h33800000, 'h3F800000};
     longint unsigned b[3] = '{'h3F800000, 'h3F800000, 'h3F800000};
-    longint unsigned left[2] = '{'h3C, 'hC0}, right[2] = '{'h38, 'h44}, d[2];
-    chandle product = make_product("fma", "");
+    longint unsigned left[2] = '{'h3C, 'hC0}, right[2] = '{'h38, 'h44}, d[2], behind = 64'h3F800001;
+    longint unsigned seven[1] = '{7}, half[1] = '{126};
+    chandle product = make_product("fma", ""), blocks, down;
     check(exmy_dpi_gemm(product, 2, 1, 3, "f32", a, "f32", b, 0, "", d));
     is("1 + 2^-24 + 2^-24, one after the other", d[0], 'h3F800000);
     is("2^-24 + 2^-24 + 1, one after the other", d[1], 'h3F800001);
@@ -215,6 +220,22 @@ module blocks;
     product = make_product("exact", "output=e5m2");
     check(exmy_dpi_gemm(product, 1, 1, 2, "e4m3", left, "e5m2", right, 0, "", d));
     is("-7.25 as E5M2", d[0], 64'hC0E00000);
+    check(exmy_dpi_gemm_codes(product, 1, 1, 2, "e4m3", left, "e5m2", right, 0, "", d));
+    is("its code", d[0], 'hC7);
+    is("what stands behind it", d[1], behind);
+    fails(exmy_dpi_gemm_codes(product, 3, 1, 1, "e4m3", left, "e5m2", right, 0, "", d),
+          "a has 2 elements, and 3 are needed");
+    exmy_product_free(product);
+    // The exact sum of 1 and 2^-24 twice, in a format that has it, and of blocks: 6 * 6 * 2^-2.
+    product = make_product("exact", "output=f64");
+    check(exmy_dpi_gemm_codes(product, 2, 1, 3, "f32", a, "f32", b, 0, "", d));
+    is("1 + 2^-23 as a code of f64", d[0], 64'h3FF0000020000000);
+    check(exmy_dpi_blocks_from_parts("mxfp4", 1, 1, EXMY_AXIS_COLS, seven, half, 0, blocks));
+    check(exmy_dpi_blocks_from_parts("mxfp4", 1, 1, EXMY_AXIS_ROWS, seven, half, 0, down));
+    check(exmy_dpi_gemm_blocks_codes(product, blocks, down, 0, "", d));
+    is("9 as a code of f64", d[0], 64'h4022000000000000);
+    exmy_blocks_free(blocks);
+    exmy_blocks_free(down);
     exmy_product_free(product);
   endtask
 
@@ -242,7 +263,7 @@ module blocks;
 
   // A number near 1; some with few bits, which are ties, some zeros, with a sign.
   function automatic logic [31:0] number();
-    logic [31:0] word = random();
+    logic [31:0] word = random_word();
     case (word[2:0])
       3'd0: return {word[31], 31'd0};
       3'd1: return {word[31], 8'd120 + word[11:4] % 8'd12, word[22:0]};
@@ -267,7 +288,7 @@ module blocks;
         for (int k = 0; k < 4; k++) if (row[i][k][30:23] == 1) row[i][k] = 32'h3F800000;
         for (int k = 0; k < 4; k++) if (column[i][k][30:23] == 1) column[i][k] = 32'hBF800000;
       end
-      six = 24'(random());
+      six = 24'(random_word());
       #1;
       for (int i = 0; i < 2; i++)
         for (int k = 0; k < 4; k++) begin

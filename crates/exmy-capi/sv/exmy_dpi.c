@@ -293,6 +293,25 @@ int exmy_dpi_blocks_from_parts(const char *format, uint64_t rows, uint64_t cols,
     return status;
 }
 
+int exmy_dpi_quantize_values(void *quantizer, uint64_t rows, uint64_t cols, int axis, const svOpenArrayHandle numbers,
+                             uint64_t seed, const char *stream, const svOpenArrayHandle results) {
+    const exmy_random random = {seed, stream};
+    void *given = NULL, *to;
+    float *values = NULL;
+    int status = sized(rows, cols, "numbers", numbers);
+    if (status == EXMY_STATUS_OK) status = found(results, rows * cols, "results", &to);
+    if (status == EXMY_STATUS_OK) status = taken(numbers, rows * cols, 32, "numbers", &given);
+    if (status == EXMY_STATUS_OK && (values = (float *)calloc(rows * cols + 1, sizeof(float))) == NULL)
+        status = out_of_memory();
+    if (status == EXMY_STATUS_OK)
+        status = exmy_quantize_values((const exmy_quantizer *)quantizer, (const float *)given, rows, cols, 0, axis,
+                                      &random, values);
+    if (status == EXMY_STATUS_OK) widen(values, rows * cols, 32, (uint64_t *)to);
+    free(values);
+    free(given);
+    return status;
+}
+
 int exmy_dpi_dequantize(void *blocks, const svOpenArrayHandle results) {
     exmy_blocks_stored stored;
     void *to;
@@ -332,28 +351,33 @@ int exmy_dpi_unpack(const char *layout, uint32_t width, const svOpenArrayHandle 
     return status;
 }
 
-/* The product of two operands, m x n numbers. */
+/* The product of two operands: m x n numbers, or codes of the output's format. */
 static int multiply(const void *product, const exmy_matrix *a, const exmy_matrix *b, size_t m, size_t n, uint64_t seed,
-                    const char *stream, const svOpenArrayHandle results) {
+                    const char *stream, const svOpenArrayHandle results, int as_codes) {
+    const exmy_product *by = (const exmy_product *)product;
     const exmy_random random = {seed, stream};
-    void *to;
+    exmy_format_facts facts;
+    uint32_t bits = 32;
+    void *to, *made;
     int status = sized(m, n, "results", results);
     if (status == EXMY_STATUS_OK) status = found(results, m * n, "results", &to);
+    if (status == EXMY_STATUS_OK) status = exmy_product_describe(by, &facts);
     if (status != EXMY_STATUS_OK) return status;
-    float *numbers = (float *)calloc(m * n + 1, sizeof(float));
-    status = numbers == NULL ? out_of_memory()
-                             : exmy_gemm((const exmy_product *)product, a, b, 1, 0, &random, numbers, 0, NULL);
-    if (status == EXMY_STATUS_OK) widen(numbers, m * n, 32, (uint64_t *)to);
-    free(numbers);
+    if (as_codes) bits = facts.bits;
+    made = calloc(m * n + 1, bytes_of(bits));
+    if (made == NULL) return out_of_memory();
+    status = as_codes ? exmy_gemm_codes(by, a, b, 1, &random, made)
+                      : exmy_gemm(by, a, b, 1, 0, &random, (float *)made, 0, NULL);
+    if (status == EXMY_STATUS_OK) widen(made, m * n, bits, (uint64_t *)to);
+    free(made);
     return status;
 }
 
-int exmy_dpi_gemm(void *product, uint64_t m, uint64_t n, uint64_t k, const char *a_format, const svOpenArrayHandle a,
-                  const char *b_format, const svOpenArrayHandle b, uint64_t seed, const char *stream,
-                  const svOpenArrayHandle results) {
-    const svOpenArrayHandle arrays[2] = {a, b};
-    const char *names[2] = {"a", "b"}, *texts[2] = {a_format, b_format};
-    const uint64_t rows[2] = {m, k}, cols[2] = {k, n};
+/* The product of two operands of codes. */
+static int multiply_arrays(const void *product, const uint64_t rows[2], const uint64_t cols[2], const char *texts[2],
+                           const svOpenArrayHandle arrays[2], uint64_t seed, const char *stream,
+                           const svOpenArrayHandle results, int as_codes) {
+    const char *names[2] = {"a", "b"};
     exmy_format *formats[2] = {NULL, NULL};
     void *codes[2] = {NULL, NULL};
     exmy_matrix sides[2];
@@ -372,7 +396,7 @@ int exmy_dpi_gemm(void *product, uint64_t m, uint64_t n, uint64_t k, const char 
         sides[side].cols = cols[side];
     }
     if (status == EXMY_STATUS_OK)
-        status = multiply(product, &sides[0], &sides[1], m, n, seed, stream, results);
+        status = multiply(product, &sides[0], &sides[1], rows[0], cols[1], seed, stream, results, as_codes);
     for (int side = 0; side < 2; side++) {
         exmy_format_free(formats[side]);
         free(codes[side]);
@@ -380,8 +404,26 @@ int exmy_dpi_gemm(void *product, uint64_t m, uint64_t n, uint64_t k, const char 
     return status;
 }
 
-int exmy_dpi_gemm_blocks(void *product, void *a, void *b, uint64_t seed, const char *stream,
-                         const svOpenArrayHandle results) {
+int exmy_dpi_gemm(void *product, uint64_t m, uint64_t n, uint64_t k, const char *a_format, const svOpenArrayHandle a,
+                  const char *b_format, const svOpenArrayHandle b, uint64_t seed, const char *stream,
+                  const svOpenArrayHandle results) {
+    const svOpenArrayHandle arrays[2] = {a, b};
+    const char *texts[2] = {a_format, b_format};
+    const uint64_t rows[2] = {m, k}, cols[2] = {k, n};
+    return multiply_arrays(product, rows, cols, texts, arrays, seed, stream, results, 0);
+}
+
+int exmy_dpi_gemm_codes(void *product, uint64_t m, uint64_t n, uint64_t k, const char *a_format,
+                        const svOpenArrayHandle a, const char *b_format, const svOpenArrayHandle b, uint64_t seed,
+                        const char *stream, const svOpenArrayHandle results) {
+    const svOpenArrayHandle arrays[2] = {a, b};
+    const char *texts[2] = {a_format, b_format};
+    const uint64_t rows[2] = {m, k}, cols[2] = {k, n};
+    return multiply_arrays(product, rows, cols, texts, arrays, seed, stream, results, 1);
+}
+
+static int multiply_blocks(const void *product, const void *a, const void *b, uint64_t seed, const char *stream,
+                           const svOpenArrayHandle results, int as_codes) {
     exmy_blocks_stored stored[2];
     exmy_matrix sides[2];
     memset(sides, 0, sizeof sides);
@@ -391,7 +433,17 @@ int exmy_dpi_gemm_blocks(void *product, void *a, void *b, uint64_t seed, const c
         int status = exmy_blocks_parts(sides[side].blocks, &stored[side]);
         if (status != EXMY_STATUS_OK) return status;
     }
-    return multiply(product, &sides[0], &sides[1], stored[0].rows, stored[1].cols, seed, stream, results);
+    return multiply(product, &sides[0], &sides[1], stored[0].rows, stored[1].cols, seed, stream, results, as_codes);
+}
+
+int exmy_dpi_gemm_blocks(void *product, void *a, void *b, uint64_t seed, const char *stream,
+                         const svOpenArrayHandle results) {
+    return multiply_blocks(product, a, b, seed, stream, results, 0);
+}
+
+int exmy_dpi_gemm_blocks_codes(void *product, void *a, void *b, uint64_t seed, const char *stream,
+                               const svOpenArrayHandle results) {
+    return multiply_blocks(product, a, b, seed, stream, results, 1);
 }
 
 #ifdef __cplusplus

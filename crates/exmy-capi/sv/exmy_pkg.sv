@@ -59,6 +59,11 @@ package exmy_pkg;
   import "DPI-C" function int exmy_dpi_quantize(
     input chandle quantizer, input longint unsigned rows, input longint unsigned cols, input int axis,
     input longint unsigned numbers[], input longint unsigned seed, input string stream, output chandle made);
+  // The values alone, after a rotation still rotated.
+  import "DPI-C" function int exmy_dpi_quantize_values(
+    input chandle quantizer, input longint unsigned rows, input longint unsigned cols, input int axis,
+    input longint unsigned numbers[], input longint unsigned seed, input string stream,
+    inout longint unsigned results[]);
   // A code for each element, a scale for each block, row by row, and the code of f32 of the tensor's scale: 0 in
   // formats without one.
   import "DPI-C" function int exmy_dpi_blocks_parts(
@@ -81,7 +86,7 @@ package exmy_pkg;
     input string layout, input int unsigned width, input byte unsigned bytes[], inout longint unsigned codes[]);
 
   // A product in the order of a name. The m x n results of m x k and k x n operands are rounded to its output and are
-  // codes of f32.
+  // codes of f32; by a name with _codes they are codes of the output's format, which may be wider.
   import "DPI-C" function int exmy_product_new(
     input string accumulation, input string settings, output chandle made);
   import "DPI-C" function void exmy_product_free(input chandle handle);
@@ -90,6 +95,14 @@ package exmy_pkg;
     input string a_format, input longint unsigned a[], input string b_format, input longint unsigned b[],
     input longint unsigned seed, input string stream, inout longint unsigned results[]);
   import "DPI-C" function int exmy_dpi_gemm_blocks(
+    input chandle product, input chandle a, input chandle b,
+    input longint unsigned seed, input string stream, inout longint unsigned results[]);
+
+  import "DPI-C" function int exmy_dpi_gemm_codes(
+    input chandle product, input longint unsigned m, input longint unsigned n, input longint unsigned k,
+    input string a_format, input longint unsigned a[], input string b_format, input longint unsigned b[],
+    input longint unsigned seed, input string stream, inout longint unsigned results[]);
+  import "DPI-C" function int exmy_dpi_gemm_blocks_codes(
     input chandle product, input chandle a, input chandle b,
     input longint unsigned seed, input string stream, inout longint unsigned results[]);
 
@@ -133,6 +146,15 @@ package exmy_pkg;
     longint unsigned result;
     check(exmy_evaluate(handle, a, b, c, random, result, flags));
     return result;
+  endfunction
+
+  // Random words for benches, the same in every simulator (xorshift32 of Marsaglia).
+  logic [31:0] random_state = 32'h2545F491;
+  function automatic logic [31:0] random_word();
+    random_state ^= random_state << 13;
+    random_state ^= random_state >> 17;
+    random_state ^= random_state << 5;
+    return random_state;
   endfunction
 
 endpackage

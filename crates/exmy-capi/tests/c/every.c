@@ -369,6 +369,7 @@ static void products(void) {
     exmy_product *product = NULL;
     float x[4] = {1, 2, 3, 4}, y[2] = {0.5F, -1}, c[2] = {0, 0};
     uint8_t codes[2] = {0, 0};
+    exmy_format_facts facts;
     uint64_t non_finite = 99;
     OK(exmy_format_new("f32", &f32));
     OK(exmy_format_new("e4m3", &e4m3));
@@ -380,6 +381,9 @@ static void products(void) {
     CHECK(c[0] == -15.0F && c[1] == -24.0F && non_finite == 0);
     OK(exmy_gemm_codes(product, &a, &b, 10.0F, NULL, codes));
     CHECK(codes[0] == 0xD7 && codes[1] == 0xDC); /* -1.875 * 2^3, -1.5 * 2^4 */
+    OK(exmy_product_describe(product, &facts));
+    CHECK(facts.bits == 8 && facts.mantissa_bits == 3);
+    FAILS(exmy_product_describe(NULL, &facts), EXMY_STATUS_ARGUMENT, "product is null");
     exmy_product_free(product);
 
     OK(exmy_product_new("exact", NULL, &product));
