@@ -57,6 +57,7 @@ pub use explain::{Coded, Event, Explanation, Name, Placed};
 pub use factor::{Factor, FactorClass};
 pub use input::{Input, Scale};
 pub use name::{Formats, Model};
+use parameters::MOST_FRACTION;
 pub use parameters::{Beyond, Cut, Nan, Parameters, StepOrder, Underflow, UnitFlush};
 pub use preset::Preset;
 pub use row::Row;
@@ -142,8 +143,9 @@ impl Unit {
             && p.output.has_infinity()
             && p.output.is_signed();
         let bounds = [p.products, p.group].iter().all(|count| (1..=256).contains(count));
-        if !bounds || p.fraction > 40 || p.late_fraction > 40 || p.promote == Some(0) {
-            return Some("steps have 1 to 256 products, sums up to 40 fraction bits");
+        let fraction = p.fraction.max(p.late_fraction);
+        if !bounds || fraction > MOST_FRACTION || p.promote == Some(0) {
+            return Some("steps have 1 to 256 products, sums up to 50 fraction bits");
         }
         if !(inside || register) {
             return Some(
@@ -185,8 +187,11 @@ impl Unit {
                 None
             };
         }
-        if [a, b].iter().any(|input| !input.format.is_exact_in_f32()) || !result.is_exact_in_f32() {
-            return Some("aligned orders take formats whose values are binary32 numbers");
+        if [a, b].iter().any(|input| !input.format.is_exact_in_f32()) || !result.is_exact_in_f64() {
+            return Some(
+                "aligned orders take operands whose values are binary32 numbers, so that products have 64 \
+                 bits, into results whose values are binary64 numbers",
+            );
         }
         if p.order == StepOrder::Groups {
             return self.groups_conflict();

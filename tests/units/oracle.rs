@@ -3,7 +3,7 @@
 
 use num_bigint::{BigInt, Sign};
 
-use crate::{Random, near, unit};
+use crate::{Random, dot, near, unit};
 use exmy::format::Format;
 use exmy::gemm::unit::Unit;
 
@@ -24,6 +24,7 @@ fn fields(format: Format) -> Fields {
         Format::BF16 => (8, 7, 127),
         Format::TF32 => (8, 10, 127),
         Format::F32 => (8, 23, 127),
+        Format::F64 => (11, 52, 1023),
         Format::E4M3FN => (4, 3, 7),
         Format::E5M2 => (5, 2, 15),
         Format::E3M2 => (3, 2, 3),
@@ -281,12 +282,60 @@ fn parameters_one_by_one() {
     }
 }
 
+/// Operands of 24 bits, whose products have 46 places, sums of 50, results in binary64.
+#[test]
+fn wide_operands_sums_and_results() {
+    const F64: (u32, i32, bool) = (52, -1022, true);
+    let nearest = (23, -126, true);
+    for (text, step) in [
+        ("custom:f32", Step::new(16, 25, Some(-133), F32)),
+        ("custom,f=50,floor=none,l=256:f32", Step::new(256, 50, None, F32)),
+        (
+            "custom,f=46,out=f32@rne,product=normal:f32,bf16",
+            Step { normal: true, ..Step::new(16, 46, Some(-133), nearest) },
+        ),
+        (
+            "custom,f=50,align=sticky,l=4,out=f64@rne:f32+f64",
+            Step { sticky: true, ..Step::new(4, 50, None, F64) },
+        ),
+        (
+            "custom,f=50,align=rd,l=256,out=f64@rne:f16+f64",
+            Step { toward_minus: true, ..Step::new(256, 50, None, F64) },
+        ),
+        ("custom,f=25,l=8,out=f64@rne:e4m3+f64", Step::new(8, 25, None, F64)),
+        ("custom,f=30,l=8:f32+f64", Step::new(8, 30, None, (52, -1022, false))),
+        ("custom,f=25,l=8,out=f32@rtz:e4m3+f64", Step::new(8, 25, None, F32)),
+    ] {
+        compare(text, step, 1000);
+    }
+}
+
+/// The largest sum of a step, 256 times the square of 2 - 2^-23, fits its 64 bits in every order and cut.
+#[test]
+fn the_largest_sums_fit() {
+    let place = 1.0 / f64::from(1 << 23);
+    let (x, y) = ([2.0 - place; 256], [place - 2.0; 256]);
+    let sum = 256.0 * (4.0 - 4.0 * place + place * place);
+    for order in ["fused", "late", "halves"] {
+        for cut in ["rz", "rd", "sticky"] {
+            for second in ["rz", "rd", "sticky"] {
+                let text = format!(
+                    "custom,order={order},l=256,f=50,f2=50,align={cut},align2={second},out=f64@rne:f32+f64"
+                );
+                assert_eq!(dot(&text, &x, &x, 3.0), sum + 3.0, "{text}");
+                assert_eq!(dot(&text, &x, &y, -3.0), -sum - 3.0, "{text}");
+            }
+        }
+    }
+}
+
 /// Nothing is cut and the result is to nearest even: the exact sum, rounded once.
 #[test]
 fn exact_sums() {
     let widest = Step { signed: true, ..Step::new(4, 650, None, (23, -126, true)) };
     compare("cdna1:f16", widest, 2000);
     compare("cdna1:bf16", Step { l: 2, ..widest }, 2000);
+    compare("custom,align=exact,l=8,out=f32@rne:f32", Step { l: 8, signed: false, ..widest }, 1000);
     compare(
         "custom,align=exact,l=32,out=f32@rtz:mxfp8-e5m2",
         Step { l: 32, out: F32, signed: false, ..widest },

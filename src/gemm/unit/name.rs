@@ -12,7 +12,7 @@ use super::Unit;
 use super::error::UnitError;
 use super::input::Input;
 use super::parameters::Cut;
-use super::parameters::{Beyond, Nan, Parameters, StepOrder, Underflow, UnitFlush};
+use super::parameters::{Beyond, MOST_FRACTION, Nan, Parameters, StepOrder, Underflow, UnitFlush};
 use super::preset::{FACTS, Preset};
 use crate::format::Format;
 use crate::round::{Flush, Operands};
@@ -48,16 +48,19 @@ const BEYOND: [(&str, Beyond); 2] = [("saturate", Beyond::Saturate), ("wrap", Be
 
 const NANS: [(&str, Nan); 3] = [("ones", Nan::Ones), ("quiet", Nan::Quiet), ("x86", Nan::X86)];
 
+const FRACTIONS: &str =
+    "0 to 50, as aligned terms are added in 64 bits; with align=exact no digit is cut";
+
 /// Keys, what each may be, in the order they print in.
 const KEYS: [(&str, &str); 19] = [
     ("order", "fused, quarters, late, halves, groups, tree, fma or even-odd"),
     ("l", "1 to 256"),
-    ("f", "0 to 40"),
+    ("f", FRACTIONS),
     ("product", "raw or normal"),
     ("align", "rz, rd, sticky or exact"),
     ("floor", "a number from -2000 to 2000, or none"),
     ("zeros", "a number from -2000 to 2000, or none"),
-    ("f2", "0 to 40"),
+    ("f2", FRACTIONS),
     ("align2", "rz, rd or sticky"),
     ("reach", "0 to 2000, or none"),
     ("limit", "a number from -2000 to 2000, or none"),
@@ -360,12 +363,12 @@ impl Parameters {
         match key {
             "order" => self.order = named(&ORDERS, value)?,
             "l" => self.products = within(value, 1, 256)? as u32,
-            "f" => self.fraction = within(value, 0, 40)? as u32,
+            "f" => self.fraction = within(value, 0, MOST_FRACTION.into())? as u32,
             "product" => self.normalize = named(&PRODUCTS, value)?,
             "align" => self.cut = named(&CUTS, value)?,
             "floor" => self.floor = maybe(value, -2000, 2000)?.map(|floor| floor as i32),
             "zeros" => self.zeros = maybe(value, -2000, 2000)?.map(|zeros| zeros as i32),
-            "f2" => self.late_fraction = within(value, 0, 40)? as u32,
+            "f2" => self.late_fraction = within(value, 0, MOST_FRACTION.into())? as u32,
             "align2" => self.late_cut = named(&CUTS[..3], value)?,
             "reach" => self.reach = maybe(value, 0, 2000)?.map(|reach| reach as u32),
             "limit" => self.limit = maybe(value, -2000, 2000)?.map(|limit| limit as i32),

@@ -5,6 +5,10 @@ use crate::format::Format;
 use crate::math::Operand;
 use crate::round::{Flags, Flush, NanCode, NanRules, Operands, Payload, Rounded, Rounding, Rules};
 
+/// The most fraction bits. A product below 4 then has 52 bits, or 53 with a sticky one; 256 of those and a
+/// later cut that is sticky, too, have 62, which 64-bit integers hold with a sign.
+pub(super) const MOST_FRACTION: u32 = 50;
+
 /// What becomes of a term's digits below the last place that alignment keeps.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Cut {
@@ -152,7 +156,7 @@ pub struct Parameters {
     pub order: StepOrder,
     /// Products of a step, 1 to 256. Text: `l=`.
     pub products: u32,
-    /// Fraction bits kept below the alignment exponent, 0 to 40. Text: `f=`.
+    /// Fraction bits kept below the alignment exponent, 0 to 50. Text: `f=`.
     pub fraction: u32,
     /// Whether a product of two units or more takes the next exponent before alignment. Text:
     /// `product=raw` or `product=normal`.

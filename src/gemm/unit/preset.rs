@@ -50,7 +50,7 @@ pub enum Preset {
     /// The order of summation of this crate's fast product: AMX's on numbers of binary32,
     /// subnormal numbers kept. Text: `fast`.
     Fast,
-    /// Fused steps on any formats of up to 12 significant bits; parameters as Hopper's until others
+    /// Fused steps on any formats whose values are binary32 numbers; parameters as Hopper's until others
     /// are named. Scales that are no powers of two need [`StepOrder::Groups`]. Text: `custom`.
     Custom,
 }
@@ -107,9 +107,9 @@ pub(super) const FACTS: [Facts; 16] = [
     facts(
         Preset::Custom,
         "custom",
-        "any formats of up to 12 significant bits whose values are binary32 numbers, with block \
-         scales that are binary32 numbers or without, into any signed format with infinities whose \
-         values are binary32 numbers, or a fixed-point one such as int32",
+        "any formats whose values are binary32 numbers, with block scales that are such or without, into \
+         any signed format with infinities whose values are binary64 numbers, or a fixed-point one such as \
+         int32",
     ),
 ];
 
@@ -149,6 +149,10 @@ impl Preset {
     /// [`Custom`](Self::Custom) are a beginning: with some operands only others go together, which
     /// [`Unit::with_parameters`](super::Unit::with_parameters) checks.
     pub fn parameters(self, a: Input, b: Input, result: Format) -> Option<Parameters> {
+        let exact = |input: Input| {
+            input.format.is_exact_in_f32()
+                && input.scale.is_none_or(|scale| scale.format.is_exact_in_f32())
+        };
         match self {
             Self::Volta => tensor_core(a, b, result, &VOLTA),
             Self::Turing => tensor_core(a, b, result, &TURING),
@@ -183,23 +187,17 @@ impl Preset {
                 })
             }
             Self::Fast => {
-                let exact = |input: Input| {
-                    input.format.is_exact_in_f32()
-                        && input.scale.is_none_or(|scale| scale.format.is_exact_in_f32())
-                };
                 let fits = exact(a) && exact(b) && result == Format::F32;
                 fits.then_some(Parameters::ieee(StepOrder::EvenOdd, 32, result))
             }
             Self::Custom => {
-                let narrow = |input: Input| {
-                    let Input { format, scale } = input;
-                    let scaled = scale.is_none_or(|scale| scale.format.is_exact_in_f32());
-                    format.precision() <= 12 && format.is_exact_in_f32() && scaled
-                };
                 let fixed = matches!(result.sign(), Sign::TwosComplement);
-                let wide = result.is_signed() && result.has_infinity() && result.is_exact_in_f32();
-                let step = Parameters { floor: Some(-133), ..Parameters::fused(16, 25, result) };
-                (narrow(a) && narrow(b) && (wide || fixed)).then_some(step)
+                let numbers =
+                    result.is_signed() && result.has_infinity() && result.is_exact_in_f64();
+                // That of Hopper's results in binary32, below which wider ones have numbers.
+                let floor = (fixed || result.is_exact_in_f32()).then_some(-133);
+                let step = Parameters { floor, ..Parameters::fused(16, 25, result) };
+                (exact(a) && exact(b) && (numbers || fixed)).then_some(step)
             }
         }
     }
