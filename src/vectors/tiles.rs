@@ -58,7 +58,7 @@ pub fn model_of(name: &str) -> Option<Model> {
 
 /// What a kind of tile draws, for the kinds that the recordings of an H200 have and those of
 /// [`Tiles::drawn`].
-pub const KINDS: [&str; 21] = [
+pub const KINDS: [&str; 22] = [
     "normal",
     "random bits",
     "exponent window",
@@ -80,4 +80,5 @@ pub const KINDS: [&str; 21] = [
     "scales apart",
     "scales at their ends",
     "around the smallest normal number",
+    "negative zeros",
 ];

@@ -276,7 +276,9 @@ fn drawn_tiles_tell_units_apart() {
             ],
         ),
         ("cdna3:e4m3fnuz", &["cdna3,align2=rz", "cdna3,reach=none", "cdna3,f=23"]),
-        ("amx:bf16", &["amx,flush=none", "amx,nan=quiet"]),
+        ("amx:bf16", &["amx,flush=none", "amx,nan=quiet", "amx,subnormals=positive-zero"]),
+        ("cdna2:bf16", &["cdna2,subnormals=zero", "cdna2,subnormals=exact"]),
+        ("cdna2:f16", &["cdna2,subnormals=zero"]),
         ("cdna1:bf16", &["cdna1,underflow=positive", "cdna1-tree"]),
         ("custom,l=8,f=9,floor=none:int8,e3m4+f16", &["custom,l=8,f=8", "custom,l=4,f=9"]),
     ] {
@@ -337,7 +339,7 @@ fn drawn_tiles_keep_their_bytes() {
         ("hopper-mma:e4m3,e5m2+f16", 0xD4F5_BA57_215A_3705),
         ("blackwell:nvfp4", 0x6D71_7903_6B7B_F7B7),
         ("cdna3:bf16", 0x05EC_6982_E925_D808),
-        ("amx:bf16", 0x3C97_D6C4_A306_59CC),
+        ("amx:bf16", 0xFF2F_AB8D_F2C1_D10F),
         ("custom,l=8,f=9,out=int24b-14@rne:mxfp8-e4m3,mxfp4", 0x1F13_C7F8_1457_50D5_u64),
     ] {
         let request = TilesRequest { count: 21, ..TilesRequest::default() };

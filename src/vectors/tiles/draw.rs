@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::format::{Format, Sign, Value};
 use crate::gemm::unit::{Cut, Input, Unit};
 use crate::random::{Philox, Stream};
-use crate::round::{Exact, Overflow, Rounding};
+use crate::round::{Exact, Operands, Overflow, Rounding};
 
 /// Which tiles are wanted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -61,6 +61,7 @@ mod kind {
     pub(super) const SCALES_APART: u8 = 18;
     pub(super) const SCALES_AT_ENDS: u8 = 19;
     pub(super) const SMALLEST: u8 = 20;
+    pub(super) const SIGNS: u8 = 21;
 }
 
 impl Tiles {
@@ -91,13 +92,18 @@ impl Tiles {
         let [a, b] = [unit.a(), unit.b()];
         let least =
             |input: Input| input.format.lsb() + input.scale.map_or(0, |scale| scale.format.lsb());
-        let kinds: Vec<u8> = (kind::NORMAL..=kind::SMALLEST)
+        let kinds: Vec<u8> = (kind::NORMAL..=kind::SIGNS)
             .filter(|kind| match *kind {
                 kind::SUBNORMAL => [a, b].iter().any(|input| input.format.has_subnormals()),
                 kind::TINY => least(a) + least(b) <= unit.result().lsb(),
                 kind::SMALLEST => {
                     let format = summed(unit);
                     format.sign() != Sign::TwosComplement && format.min_normal_code().is_some()
+                }
+                // Where terms are aligned, a sum of zeros is +0 whatever their signs.
+                kind::SIGNS => {
+                    let signs = a.format.has_negative_zero() && unit.result().has_negative_zero();
+                    p.operands != Operands::Exact && !p.order.is_aligned() && signs
                 }
                 kind::BOUND => {
                     p.order.is_aligned()
@@ -162,6 +168,14 @@ fn negated(format: Format, number: u64) -> u64 {
         Value::Finite { negative, significand, exponent } => {
             code(format, !negative, significand, exponent)
         }
+        _ => number,
+    }
+}
+
+/// The number of the sign that is wanted.
+fn signed(format: Format, negative: bool, number: u64) -> u64 {
+    match format.decode(number) {
+        Value::Finite { negative: found, .. } if found != negative => negated(format, number),
         _ => number,
     }
 }
@@ -348,6 +362,9 @@ impl Draw<'_> {
             // In every other row the addend is all that there is.
             left.chunks_mut(k).step_by(2).for_each(|row| row.fill(code(a.format, false, 0, 0)));
         }
+        if kind == kind::SIGNS {
+            self.negative_zeros(&mut left, &mut right, sums.emin() / 2 - 2);
+        }
         for (side, (input, scales)) in
             [(a, &mut left_scales), (b, &mut right_scales)].into_iter().enumerate()
         {
@@ -379,6 +396,8 @@ impl Draw<'_> {
                 draw.number(result, exponent)
             }
             kind::SPARSE | kind::TINY | kind::BOUND | kind::SUBNORMAL if draw.one_in(2) => 0,
+            kind::SIGNS if draw.one_in(4) => code(result, draw.one_in(2), 0, 0),
+            kind::SIGNS => signed(result, true, subnormal(draw, result)),
             kind::SMALLEST if draw.one_in(4) => 0,
             kind::SMALLEST if draw.one_in(2) => {
                 // The smallest normal number, and last places of the result more or less.
@@ -412,6 +431,26 @@ impl Draw<'_> {
             b_scales: right_scales,
             c,
             words,
+        }
+    }
+
+    /// Elements whose products all are negative zeros, by what the left one is: a subnormal number that may
+    /// be read as one or as +0, a zero, a number of an exponent so small that the product is flushed.
+    fn negative_zeros(&mut self, left: &mut [u64], right: &mut [u64], exponent: i32) {
+        let ([a, b], k) = ([self.unit.a().format, self.unit.b().format], self.shape[2]);
+        let mut number = |format: Format, negative| {
+            let number = self.number(format, exponent.max(format.emin()));
+            signed(format, negative, number)
+        };
+        right.iter_mut().for_each(|code| *code = number(b, false));
+        for (i, row) in left.chunks_mut(k).enumerate() {
+            row.iter_mut().for_each(|element| {
+                *element = match i % 3 {
+                    0 => signed(a, true, a.min_positive_code()),
+                    1 => code(a, true, 0, 0),
+                    _ => number(a, true),
+                }
+            });
         }
     }
 
