@@ -196,13 +196,28 @@ impl Place {
         })
     }
 
-    /// Runs that the device does at once, where the processor does so many: small ones share a GPU, and
-    /// several GPUs do one run at a time.
-    pub fn at_once(&self, on_cpu: usize) -> usize {
-        match self {
-            Self::Cpu => on_cpu,
-            Self::Cuda(_) => MOST,
-            Self::Several(_) | Self::Cpus(_) | Self::Party(_) => 1,
+    /// Runs that are done at once: as many as are `asked` for, else so many on a processor, and all small
+    /// ones that a GPU holds. Several devices do one run at a time.
+    ///
+    /// # Errors
+    /// If the device cannot do as many as are asked for.
+    pub fn at_once(&self, asked: Option<usize>, on_cpu: usize) -> Result<usize> {
+        let (most, usual) = match self {
+            Self::Cpu => (usize::MAX, on_cpu),
+            Self::Cuda(_) => (MOST, MOST),
+            Self::Several(_) | Self::Cpus(_) | Self::Party(_) => (1, 1),
+        };
+        match asked {
+            Some(jobs) if jobs > most => Err(Error::new(match most {
+                1 => format!("--jobs {jobs}, and several devices do one run at a time"),
+                _ => format!("--jobs {jobs}: a GPU does {most} runs at once at most"),
+            })
+            .hint(match most {
+                1 => "for several runs at once start a process for each device, in one folder"
+                    .to_owned(),
+                _ => format!("--jobs {most}, or a process for each of several GPUs, in one folder"),
+            })),
+            _ => Ok(asked.unwrap_or(usual)),
         }
     }
 

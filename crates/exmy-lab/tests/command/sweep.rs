@@ -61,7 +61,8 @@ fn four_processes_leave_what_one_leaves() {
                 // As Slurm, as Kubernetes, and by hand.
                 0 => sweep(&plan, &four, &[]),
                 1 => sweep(&plan, &four, &["--shard", "/4"]),
-                _ => sweep(&plan, &four, &["--shard", &format!("{shard}/4")]),
+                2 => sweep(&plan, &four, &["--shard", "2/4", "--jobs", "2"]),
+                _ => sweep(&plan, &four, &["--shard", "3/4"]),
             };
             if shard == 0 {
                 command.env("SLURM_ARRAY_TASK_ID", "1").env("SLURM_ARRAY_TASK_MIN", "1");
@@ -261,6 +262,9 @@ fn mistakes_are_answered() {
     refused(&["--shard", "4/4"], &["4/4", "I/N"]);
     refused(&["--status"], &["manifest.json"]);
     refused(&["--status", "--merge"], &["--status", "--merge"]);
+    refused(&["--status", "--jobs", "2"], &["--status", "--jobs"]);
+    refused(&["--jobs", "0"], &["1 to 1024"]);
+    refused(&["--jobs", "2", "--device", "cpu,cpu"], &["--jobs 2", "one run at a time"]);
     assert!(!out.exists());
     // A folder of something else.
     fs::create_dir(&out).unwrap();

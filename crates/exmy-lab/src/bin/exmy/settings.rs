@@ -107,6 +107,20 @@ pub(crate) fn threads(text: &str) -> Result<u16, String> {
     found.ok_or_else(|| "threads are a whole number from 1 to 1024".to_owned())
 }
 
+/// How many runs are trained at once.
+#[derive(Args)]
+pub(crate) struct Jobs {
+    /// Runs at once, on a processor of one thread each [default: 16 on a GPU, fewer of large ones; on a
+    /// processor a study has one for each thread, a sweep one at a time]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = jobs)]
+    pub(crate) jobs: Option<usize>,
+}
+
+fn jobs(text: &str) -> Result<usize, String> {
+    let found = text.parse().ok().filter(|jobs| (1..=1024).contains(jobs));
+    found.ok_or_else(|| "jobs are a whole number from 1 to 1024".to_owned())
+}
+
 /// Refuses `-` in place of a file of tensors.
 pub(crate) fn no_stream(path: &std::path::Path) -> Result<()> {
     if path.as_os_str() != "-" {

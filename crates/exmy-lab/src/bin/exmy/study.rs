@@ -3,7 +3,7 @@
 use crate::bar::bar;
 use crate::phase::Phase;
 use crate::provenance::provenance;
-use crate::settings::Work;
+use crate::settings::{Jobs, Work};
 use crate::show::{self, wrapped};
 use crate::stop::{Held, Stop};
 use clap::Args;
@@ -72,6 +72,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["plan", "shard"])]
     save_curves: Option<PathBuf>,
     #[command(flatten)]
+    jobs: Jobs,
+    #[command(flatten)]
     work: Work,
 }
 
@@ -82,7 +84,7 @@ fn help() -> String {
         text += &format!("  {}: {}\n    {}\n", paper.name, paper.title, ids.join(", "));
     }
     text += "\nRuns are shared between figures, found again by their contents, and go on where they were \
-             stopped: the same command continues a study. Several are trained at once, one thread each.";
+             stopped: the same command continues a study.";
     text
 }
 
@@ -296,6 +298,7 @@ pub(crate) fn run(arguments: &Arguments, stop: &Stop) -> Result<u8> {
         let (setting, data) = read_setting(scale, curves.as_ref(), arguments)?;
         let data = Arc::new(data);
         let place = arguments.work.place()?;
+        let jobs = place.at_once(arguments.jobs.jobs, exmy::parallel::threads())?;
         if writes {
             report::prepare(target)?;
         }
@@ -304,7 +307,6 @@ pub(crate) fn run(arguments: &Arguments, stop: &Stop) -> Result<u8> {
             Some(curves) => Store::drawn_from(Arc::new(curves)),
             None => Store::new(&out),
         };
-        let jobs = place.at_once(exmy::parallel::threads());
         let mut planned = report::runs(&figures, &setting, &store)?;
         drop(reading);
         // Once for each stage; of what is drawn from curves there is none.

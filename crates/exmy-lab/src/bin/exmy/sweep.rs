@@ -1,7 +1,7 @@
 //! `exmy sweep`: a grid of runs, divided among processes.
 
 use crate::phase::Phase;
-use crate::settings::Work;
+use crate::settings::{Jobs, Work};
 use crate::show::{self, Watcher};
 use crate::stop::Stop;
 use clap::Args;
@@ -32,15 +32,17 @@ pub(crate) struct Arguments {
     #[arg(long)]
     steal: bool,
     /// Show how far the sweep is, and do nothing
-    #[arg(long, conflicts_with_all = ["shard", "steal"])]
+    #[arg(long, conflicts_with_all = ["shard", "steal", "jobs"])]
     status: bool,
     /// Collect results into manifest.json, table.txt and loss.svg, and print the table
-    #[arg(long, conflicts_with_all = ["shard", "steal", "status"])]
+    #[arg(long, conflicts_with_all = ["shard", "steal", "status", "jobs"])]
     merge: bool,
     /// This process is one of several that train each run together, as torchrun or Slurm started it: rank 0
     /// does what the command says
     #[arg(long)]
     ranks: bool,
+    #[command(flatten)]
+    jobs: Jobs,
     #[command(flatten)]
     work: Work,
 }
@@ -73,6 +75,7 @@ pub(crate) fn run(arguments: &Arguments, stop: &Stop) -> Result<u8> {
         .map_err(|error| Error::new(error.to_string()))?;
     let stop = stop.looked_at();
     let work = |place: Place| {
+        let jobs = place.at_once(arguments.jobs.jobs, 1)?;
         let quiet = arguments.work.quiet;
         let reading = Phase::begin("reading the plan and its data", quiet);
         let plan = Plan::read(&arguments.plan)?;
@@ -83,7 +86,6 @@ pub(crate) fn run(arguments: &Arguments, stop: &Stop) -> Result<u8> {
         if !quiet {
             say!("shard {shard} of {} runs in {}", plan.runs.len(), printable_path(&out));
         }
-        let jobs = place.at_once(1);
         let shown = Shown {
             runs: &plan.runs,
             names: conditions(&plan.runs),
