@@ -279,6 +279,10 @@ fn drawn_tiles_tell_units_apart() {
         ("amx:bf16", &["amx,flush=none", "amx,nan=quiet", "amx,subnormals=positive-zero"]),
         ("cdna2:bf16", &["cdna2,subnormals=zero", "cdna2,subnormals=exact"]),
         ("cdna2:f16", &["cdna2,subnormals=zero"]),
+        (
+            "custom,f=50,l=8,out=f64@rne:f32+f64",
+            &["custom,f=49,l=8,out=f64@rne", "custom,f=50,l=8,out=f64@rtz"],
+        ),
         ("cdna1:bf16", &["cdna1,underflow=positive", "cdna1-tree"]),
         ("custom,l=8,f=9,floor=none:int8,e3m4+f16", &["custom,l=8,f=8", "custom,l=4,f=9"]),
     ] {
