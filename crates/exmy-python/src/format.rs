@@ -121,6 +121,18 @@ impl Format {
         self.0.to_f64(self.0.max_code())
     }
 
+    /// The lowest finite value.
+    #[getter]
+    fn min(&self) -> f64 {
+        self.0.to_f64(self.0.min_code())
+    }
+
+    /// From 1 to the next larger value, if 1 is one: 2^-M with M mantissa bits.
+    #[getter]
+    fn eps(&self) -> f64 {
+        1.0 / (1_u64 << self.0.man_bits()) as f64
+    }
+
     /// The smallest positive normal value; None if there is none.
     #[getter]
     fn smallest_normal(&self) -> Option<f64> {

@@ -85,7 +85,8 @@ def test_apply_has_modes_formats_and_words():
     assert exmy.apply("mulAdd", a, a, 1).tolist() == [3.25, 448.0]
     assert np.isnan(np.asarray(exmy.apply("mul", a, a, overflow="sat-none")))[1]
     assert exmy.apply("nextUp", a).tolist()[0] == 1.625 and exmy.apply("pow", a, 2).tolist()[0] == 2.25
-    assert exmy.apply("eq", a, a[0]).tolist() == [True, False] and exmy.apply("eq", a[0], 1.5) is True
+    assert exmy.apply("eq", a, a[0]).tolist() == [True, False] and exmy.apply("eq", a[0], 1.5)
+    assert not a[0] != 1.5 and a[0] != 1.25 and not np.isnan(a[0])
 
 
 def test_arrays_are_those_of_numpy():
@@ -117,6 +118,10 @@ def test_arrays_are_those_of_numpy():
         found, expected = work(X), work(values)
         assert isinstance(found, exmy.Array) and found.shape == expected.shape
         assert np.array_equal(np.asarray(found), expected)
+    assert np.array_equal(np.where(X, X, X[0]), np.where(values, values, values[0]))
+    filled = np.full_like(X, 0.1)
+    assert isinstance(filled, exmy.Array) and filled.tolist() == [[0.1015625] * 6] * 4
+    assert not np.zeros_like(X).codes.any()
     assert [one.tolist() for one in X] == values.tolist() == X.tolist() and float(X[0, 0]) == values[0, 0]
     assert np.sum(X) == values.sum() and np.array_equal(X, values) and np.isfinite(X).all()
     assert repr(X[0, :2]) == f"exmy.Array({np.array2string(values[0, :2], separator=', ')}, format='e4m3')"

@@ -79,6 +79,9 @@ def test_a_format_says_what_it_is():
     e4m3 = exmy.Format("float8_e4m3fn")
     assert (e4m3.bits, e4m3.exponent_bits, e4m3.mantissa_bits, e4m3.bias) == (8, 4, 3, 7)
     assert (e4m3.max, e4m3.smallest_normal, e4m3.smallest_subnormal) == (448.0, 2.0**-6, 2.0**-9)
+    for name, theirs in [("e4m3", ml_dtypes.float8_e4m3fn), ("bf16", ml_dtypes.bfloat16), ("e8m0", "float8_e8m0fnu")]:
+        facts = ml_dtypes.finfo(theirs)
+        assert (exmy.Format(name).min, exmy.Format(name).eps) == (float(facts.min), float(facts.eps))
     assert e4m3.has_nan and not e4m3.has_infinity and e4m3.is_signed
     assert e4m3.value(0x7E) == 448.0 and len(e4m3.values) == 256
     assert e4m3 == exmy.Format("e4m3") and hash(e4m3) == hash(exmy.Format("e4m3"))

@@ -58,6 +58,7 @@ _MOVE = {
     "tile take take_along_axis split array_split atleast_1d atleast_2d diagonal copy delete".split()
 }
 _JOIN = {np.concatenate, np.stack, np.vstack, np.hstack, np.column_stack, np.dstack}
+_LIKE = {np.zeros_like, np.ones_like, np.full_like}
 
 
 class Array(np.lib.mixins.NDArrayOperatorsMixin):
@@ -130,13 +131,17 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
 
     def __array_function__(self, function, types, arguments, options):
         if function in _JOIN or function is np.where and len(arguments) == 3:
-            first, parts = (arguments[:1], arguments[1:]) if function is np.where else ((), arguments[0])
+            first, parts = (), arguments[0]
+            if function is np.where:
+                first, parts = (np.asarray(arguments[0]),), arguments[1:]
             kinds = {str(one.format) if isinstance(one, Array) else type(one).__name__ for one in parts}
             if len(kinds) > 1:
                 kinds = " and ".join(sorted(kinds))
                 raise TypeError(f"numpy.{function.__name__} joins arrays of one format, not {kinds}")
             codes = [one.codes for one in parts]
             arguments = (*first, *codes) if first else (codes, *arguments[1:])
+        elif function in _LIKE:
+            return Array(function(np.asarray(arguments[0]), *arguments[1:], **options), self.format)
         elif function in _MOVE and isinstance(arguments[0], Array):
             arguments = (arguments[0].codes, *arguments[1:])
         else:
@@ -241,7 +246,7 @@ def apply(operation: str, *x, to=None, rounding=None, overflow=None, seed=None, 
     format = _exmy.evaluate(name, rounding, overflow, _seed(seed), stream, words, found)
     found = found.reshape(shape)
     if format is None:
-        return found.astype(bool) if shape else bool(found)
+        return found.astype(bool)[()]
     format = Format(format)
     return _of(format, found.astype(_code_type(format.bits)))
 
