@@ -92,8 +92,8 @@ modules! {
     ELEMENTWISE = "layers/elementwise.cu": fill copy fill_rows copy_rows add_assign round_all add_bias
         activate
         activate_backward stepped_gelu stepped_gelu_backward swiglu swiglu_backward stepped_swiglu
-        stepped_swiglu_backward rotate decay decay_backward swish_gate swish_gate_backward adamw sgd
-        sgd_momentum squared_error_backward embed normals;
+        stepped_swiglu_backward rotate butterflies decay decay_backward swish_gate swish_gate_backward adamw
+        sgd sgd_momentum squared_error_backward embed normals;
     /// Norms and their backward.
     NORMS = "layers/norms.cu": norm_rows norm_backward add_blocks stepped_norm stepped_norm_backward;
     /// Sums over rows, tokens or elements.

@@ -31,6 +31,7 @@ pub use grid::{Stored, nearest_blocks, nearest_head};
 
 use crate::nn::decoder::{self, Config, ConfigError, Decoder, Position};
 use crate::nn::device::{Buffer, Matrix, MatrixMut, Slice};
+use crate::nn::hadamard::{self, Turn};
 use crate::nn::loss::RowLoss;
 use crate::nn::parameters::Layout;
 use crate::nn::parts::Params;
@@ -156,7 +157,7 @@ pub struct Evaluation<D: Quantize> {
 /// Parameters of recipes that have others than the first, and what turns the inputs of down in their model.
 struct Changed<D: Quantize> {
     params: Buffer<D>,
-    turn: Option<Buffer<D>>,
+    turn: Option<Turn<D>>,
 }
 
 /// A recipe with what it was found to cost.
@@ -188,9 +189,9 @@ impl Needs {
     /// Of a model of this [`shape`] with so many parameters, in windows of its context.
     pub fn of(config: &Config, parameters: usize, recipes: usize) -> Self {
         let Config { d_model: d, vocab, context, hidden, .. } = *config;
-        let turned = if config.rotate_down.is_some() { hidden } else { 0 };
+        let turned = |numbers| if config.rotate_down.is_some() { numbers } else { 0 };
         let token = (6 + recipes) * d
-            + turned
+            + turned(hidden)
             + config.qkv_outputs()
             + config.query_width()
             + config.mlp_outputs()
@@ -198,7 +199,7 @@ impl Needs {
         let scores = 2 * context * context;
         let bytes = |numbers: usize| 4 * numbers as u64;
         Self {
-            weights: bytes(parameters + turned * turned),
+            weights: bytes(parameters + turned(hadamard::held(hidden))),
             activations: bytes(context * token + scores),
             operands: bytes(d.max(hidden) * context + vocab * d),
             logits: 2 * bytes(vocab * rows(vocab).min(context)),

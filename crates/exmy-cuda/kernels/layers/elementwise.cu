@@ -1,6 +1,6 @@
 // What is done to each element by itself: fills, copies, biases, activation functions, gates, rotary
 // positions, the update of optimizers. The bits are those of exmy-train's nn/activation.rs, relu.rs,
-// steps.rs, gla/gates.rs, rope.rs, bias.rs and optimizer.rs.
+// steps.rs, gla/gates.rs, rope.rs, hadamard.rs, bias.rs and optimizer.rs.
 #include "layers/real.cuh"
 #include "random.cuh"
 
@@ -225,6 +225,24 @@ KERNEL(256) rotate(
     }
 }
 EXPORT(rotate)
+
+// Signs and sums of a rotation by a Hadamard matrix, hadamard.rs's butterflies: a thread has those numbers of a
+// row that are a multiple of `part` apart.
+KERNEL(256) butterflies(float* x, const float* signs, u32 width, u32 part, u64 count) {
+    for (u64 i = thread_index(); i < count; i += thread_count()) {
+        float* row = x + i / part * width;
+        u32 first = i % part;
+        for (u32 c = first; c < width; c += part) row[c] = row[c] * signs[c];
+        for (u32 half = part; half < width; half *= 2)
+            for (u32 c = first; c < width; c += part) {
+                if (c / half % 2) continue;
+                float a = row[c], b = row[c + half];
+                row[c] = a + b;
+                row[c + half] = a - b;
+            }
+    }
+}
+EXPORT(butterflies)
 
 DEVICE float log_decay(float z, float rate) {
     return (smaller(z, 0.0f) - ln_of(1.0f + exp_of(-magnitude(z)))) * rate;

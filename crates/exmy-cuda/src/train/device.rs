@@ -195,6 +195,10 @@ impl Device for Cuda {
         self.turn(x, sizes, sequence, tables, sign);
     }
 
+    fn butterflies(&self, x: SliceMut<'_, Self>, signs: Slice<'_, Self>, part: usize) {
+        self.butterfly(x, signs, part);
+    }
+
     fn has_room(&self, elements: usize) -> bool {
         let (free, total) =
             (self.attempt(|| self.device().free_memory()), self.device().properties().memory);

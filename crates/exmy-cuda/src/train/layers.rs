@@ -240,6 +240,18 @@ impl Cuda {
         });
     }
 
+    pub(super) fn butterfly(&self, x: SliceMut<'_, Self>, signs: Slice<'_, Self>, part: usize) {
+        let n = signs.len();
+        let (_, rows) = of_width("butterflies", x.len(), n);
+        assert!(
+            n.is_multiple_of(part) && (n / part).is_power_of_two(),
+            "rows of {n} have no 2^k parts of {part}"
+        );
+        self.each("butterflies", rows * part, |launch| {
+            launch.slice(x.read()).slice(signs).value(n as u32).value(part as u32)
+        });
+    }
+
     pub(super) fn decays(
         &self,
         z: Slice<'_, Self>,

@@ -22,7 +22,7 @@ fn model(mixer: &str) -> (Config, Vec<f32>) {
         heads: 4,
         kv_heads: 2,
         head_dim: 20,
-        hidden: 72,
+        hidden: 144,
         qk_norm: QkNorm::Head,
         bias: Biases { qkv: true, ..Biases::default() },
         tied: true,

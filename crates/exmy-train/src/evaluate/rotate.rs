@@ -15,8 +15,8 @@
 //!
 //! Section 4.1 also rotates what down reads while the model computes, which [`rotate_down`] prepares: the
 //! rows of down become `w Q`, Q of the whole hidden width, and the configuration says that a
-//! [decoder](crate::nn::decoder) multiplies what they read by Q, as a matrix. It goes with every model. The
-//! rotation of keys for their cache is a recipe's, `+k:tensor=ht64-f32>mxfp4`.
+//! [decoder](crate::nn::decoder) rotates what they read by Q. It goes with every model. The rotation of keys
+//! for their cache is a recipe's, `+k:tensor=ht64-f32>mxfp4`.
 
 use crate::nn::decoder::{Config, Mixer, Norm, NormPlace};
 use crate::nn::hadamard::{ORDERS, Rotation};

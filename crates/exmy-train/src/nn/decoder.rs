@@ -37,7 +37,7 @@ pub use pieces::Piece;
 use crate::nn::attention::Shape;
 use crate::nn::batch::{Batch, Model};
 use crate::nn::device::{Buffer, Cpu, Device, Matrix, MatrixMut, Slice, SliceMut, empty};
-use crate::nn::hadamard::Rotation;
+use crate::nn::hadamard::{Rotation, Turn};
 use crate::nn::linear::Products;
 use crate::nn::parameters::Layout;
 use crate::nn::parts::{Context, MlpSaved, Normed, Params, Pass, Spare};
@@ -54,19 +54,17 @@ pub struct Decoder<D: Device = Cpu> {
     layout: Layout,
     places: Places,
     rope: Option<Rope<D>>,
-    /// What down reads is multiplied by this matrix, (hidden, hidden).
-    turn: Option<Buffer<D>>,
+    /// What down reads is rotated by this.
+    turn: Option<Turn<D>>,
     /// Of [`Model::set_z_loss`].
     z_loss: D::Real,
     saved: Saved<D>,
     work: Scratch<D>,
 }
 
-/// The matrix that turns what down reads, where a model has one.
-pub(crate) fn turn<D: Device>(device: &D, config: &Config) -> Option<Buffer<D>> {
-    let rotation = Rotation::of_down(config.hidden, config.rotate_down?)?;
-    let matrix = rotation.matrix().into_iter().map(D::Real::from_f64);
-    Some(device.buffer(matrix.collect()))
+/// What turns what down reads, where a model has it.
+pub(crate) fn turn<D: Device>(device: &D, config: &Config) -> Option<Turn<D>> {
+    Some(Turn::new(device, &Rotation::of_down(config.hidden, config.rotate_down?)?))
 }
 
 /// Rotations of queries and keys, where a model has them.
@@ -179,7 +177,7 @@ impl<D: Device> Decoder<D> {
     }
 
     /// Changes what turns the inputs of down for another.
-    pub(crate) fn swap_turn(&mut self, other: &mut Option<Buffer<D>>) {
+    pub(crate) fn swap_turn(&mut self, other: &mut Option<Turn<D>>) {
         core::mem::swap(&mut self.turn, other);
     }
 

@@ -222,6 +222,9 @@ pub trait Device: Clone + Debug + Send + 'static {
         way: Way,
     );
 
+    /// Signs and sums of a rotation by a Hadamard matrix ([`butterflies`](crate::nn::hadamard::butterflies)).
+    fn butterflies(&self, x: SliceMut<'_, Self>, signs: Slice<'_, Self>, part: usize);
+
     /// Whether so many more elements, which could be computed again instead, would leave memory for all else.
     fn has_room(&self, _elements: usize) -> bool {
         false

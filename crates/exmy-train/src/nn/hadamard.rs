@@ -11,12 +11,26 @@
 //!
 //! With powers of two there are 576 = 16 · 36, 4864 = 64 · 76 and 11008 = 64 · 172; of the multiples of 4 up
 //! to 256 only 188 and 236 are not there. The matrix of the product is Sylvester's of order `2^k` times that
-//! of order m (Kronecker).
+//! of order m (Kronecker). m is at most 4096, so that no width asks for a matrix that does not fit.
 
+use crate::nn::device::{Buffer, Device, Matrix, MatrixMut, SliceMut};
+use crate::nn::real::Real;
+use crate::nn::site::Product;
+use exmy::gemm::f32::Output;
+use exmy::parallel;
 use exmy::random::{Philox, Stream};
+use exmy::simd::kernel;
 
 /// The orders that are known here, in words.
-pub const ORDERS: &str = "2^k m with m = 1 or 12, 20, 28, 36, 44, 52, 60, ..., to be rotated";
+pub const ORDERS: &str =
+    "2^k m with m = 1 or 12, 20, 28, 36, 44, 52, 60, ... up to 4096, to be rotated";
+
+/// The largest m.
+const LARGEST: usize = 4096;
+
+/// Numbers that a device multiplies by a matrix together, at least, of vectors that have as many: products of
+/// fewer would leave its lanes idle.
+const PART: usize = 64;
 
 /// Whether a Hadamard matrix of this order is known here.
 pub fn is_known(n: usize) -> bool {
@@ -90,7 +104,7 @@ impl Construction {
         if m == 1 {
             return Some(Self::One);
         }
-        if !m.is_multiple_of(4) {
+        if !m.is_multiple_of(4) || m > LARGEST {
             return None;
         }
         let paley = |q: usize, rest: usize| Field::of(q).filter(|_| q % 4 == rest);
@@ -244,17 +258,6 @@ impl Rotation {
         Self::new(hidden, seed, Stream::new("rotation of what down reads"))
     }
 
-    /// The matrix Q, row-major.
-    pub fn matrix(&self) -> Vec<f64> {
-        let n = self.width();
-        let mut matrix = vec![0.0; n * n];
-        for (i, row) in matrix.chunks_exact_mut(n).enumerate() {
-            row[i] = 1.0;
-            self.apply(row);
-        }
-        matrix
-    }
-
     /// Numbers of a vector.
     pub fn width(&self) -> usize {
         self.signs.len()
@@ -286,6 +289,95 @@ impl Rotation {
                 sums.iter_mut().zip(row).for_each(|(sum, h)| *sum += x * h);
             }
             part.iter_mut().zip(&sums).for_each(|(x, sum)| *x = sum / root);
+        }
+    }
+}
+
+/// A rotation of rows in a device's numbers. What [`Rotation`] does in f64 is here, in this order: each
+/// number times its sign; of numbers h apart, h the length of a part, then twice that and so on, sum and
+/// difference in place of the two; each part times a Hadamard matrix over the root of the row's length, a
+/// [product](Device::matmul) of the device. The same bits on all devices.
+#[derive(Debug)]
+pub struct Turn<D: Device> {
+    signs: Buffer<D>,
+    /// (part, part).
+    matrix: Buffer<D>,
+    part: usize,
+}
+
+impl<D: Device> Turn<D> {
+    /// The same as a rotation, but for rounding.
+    ///
+    /// # Panics
+    /// Never: the order of a part is known wherever that of the whole is.
+    pub fn new(device: &D, rotation: &Rotation) -> Self {
+        let n = rotation.width();
+        let part = part(n).expect("a known order");
+        let root = libm::sqrt(n as f64);
+        let small = matrix(part).expect("a known order").into_iter();
+        let numbers = |x: f64| D::Real::from_f64(x);
+        Self {
+            signs: device.buffer(rotation.signs.iter().copied().map(numbers).collect()),
+            matrix: device.buffer(small.map(|x| numbers(f64::from(x) / root)).collect()),
+            part,
+        }
+    }
+
+    /// Rotates rows `x` into `y`; `x` does not keep its numbers.
+    ///
+    /// # Panics
+    /// If they are no whole rows, or differ in length.
+    pub fn apply(&self, device: &D, mut x: SliceMut<'_, D>, y: SliceMut<'_, D>) {
+        let (parts, part) = (x.len() / self.part, self.part);
+        device.butterflies(x.again(), self.signs.all(), part);
+        let (x, q) =
+            (Matrix::new(x.read(), parts, part), Matrix::new(self.matrix.all(), part, part));
+        // The one of the three products that transposes nothing.
+        device.matmul(Product::GradInput, x, q, MatrixMut::new(y, parts, part), Output::Overwrite);
+    }
+}
+
+/// Numbers of a row that are multiplied by a matrix together, of rows of n.
+fn part(n: usize) -> Option<usize> {
+    let (m, _) = smallest(n)?;
+    let wide = |part: &usize| *part >= PART.min(n);
+    core::iter::successors(Some(m), |part| Some(2 * part)).find(wide)
+}
+
+/// Numbers that a [`Turn`] of rows of n holds; none if the order is not known.
+pub fn held(n: usize) -> usize {
+    part(n).map_or(0, |part| n + part * part)
+}
+
+/// Multiplies rows by `signs`, then replaces numbers a and b that are h apart, within each 2 h, by `a + b`
+/// and `a - b`: for h = `part`, 2 `part`, ... below the length of a row.
+///
+/// # Panics
+/// If `x` is no whole rows, or a row not a power of two times `part`.
+pub fn butterflies<T: Real>(x: &mut [T], signs: &[T], part: usize) {
+    let n = signs.len();
+    assert!(x.len().is_multiple_of(n), "{} numbers are no rows of {n}", x.len());
+    assert!(
+        n.is_multiple_of(part) && (n / part).is_power_of_two(),
+        "rows of {n} have no 2^k parts of {part}"
+    );
+    parallel::for_each_chunk(x, 16 * n, |_, rows| butterfly_rows(rows, signs, part));
+}
+
+kernel! {
+    fn butterfly_rows<'a, T: Real>(rows: &'a mut [T], signs: &'a [T], part: usize) {
+        for row in rows.chunks_exact_mut(signs.len()) {
+            row.iter_mut().zip(signs).for_each(|(x, &sign)| *x *= sign);
+            let mut half = part;
+            while half < signs.len() {
+                for pair in row.chunks_exact_mut(2 * half) {
+                    let (a, b) = pair.split_at_mut(half);
+                    for (a, b) in a.iter_mut().zip(b) {
+                        (*a, *b) = (*a + *b, *a - *b);
+                    }
+                }
+                half *= 2;
+            }
         }
     }
 }

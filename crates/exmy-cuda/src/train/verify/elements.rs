@@ -56,6 +56,7 @@ impl<D: Device<Real = f32>> Trial<'_, D> {
         }
         self.copies();
         self.gates(scale);
+        self.butterflies();
         self.tables(scale);
         self.optimizers(scale);
         self.products(scale);
@@ -103,6 +104,14 @@ impl<D: Device<Real = f32>> Trial<'_, D> {
             let sizes = [40, heads, half];
             device.rotate(x.all_mut(), sizes, sequence, [cos.all(), sin.all()], way);
             self.keep(format!("rotary positions {way:?}, 3 x {sequence} x 40"), &x);
+        }
+    }
+
+    fn butterflies(&mut self) {
+        for (rows, part, width) in [(1, 1, 1), (5, 3, 3), (70, 1, 64), (9, 12, 384)] {
+            let (mut x, signs) = (self.draw(rows * width), self.draw(width));
+            self.device.butterflies(x.all_mut(), signs.all(), part);
+            self.keep(format!("butterflies of {part}, {rows} x {width}"), &x);
         }
     }
 

@@ -15,7 +15,7 @@ use crate::nn::relu::{self, Function};
 use crate::nn::site::Product;
 use crate::nn::stopwatch::Way;
 use crate::nn::{
-    activation, attention, attention::split, bias, embedding, gla, normal, rope, steps,
+    activation, attention, attention::split, bias, embedding, gla, hadamard, normal, rope, steps,
 };
 use exmy::error::Result;
 use exmy::gemm::f32::Output;
@@ -276,6 +276,10 @@ impl<T: Real> Device for Cpu<T> {
         way: Way,
     ) {
         rope::rotate(x.numbers(), [width, heads, half], sequence, tables.map(Slice::numbers), way);
+    }
+
+    fn butterflies(&self, x: SliceMut<'_, Self>, signs: Slice<'_, Self>, part: usize) {
+        hadamard::butterflies(x.numbers(), signs.numbers(), part);
     }
 
     fn attention_scratch(&self, shape: &attention::Shape) -> usize {

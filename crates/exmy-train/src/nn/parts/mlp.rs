@@ -1,11 +1,11 @@
 //! The inside of an MLP: into it, the activation function, out of it.
 
 use super::{Context, Linear};
-use crate::nn::device::{Buffer, Device, Matrix, MatrixMut, Roundings, Slice, SliceMut, empty};
+use crate::nn::device::{Buffer, Device, Roundings, Slice, SliceMut, empty};
+use crate::nn::hadamard::Turn;
 use crate::nn::linear::Products;
 use crate::nn::relu::Function;
-use crate::nn::site::{Place, Product, Vector};
-use exmy::gemm::f32::Output;
+use crate::nn::site::{Place, Vector};
 
 /// The function between the products of an MLP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,14 +64,13 @@ impl Mlp {
         [false, true].map(|gradient| products.vector(self.layer, Vector::Activation, gradient))
     }
 
-    /// `y` (n, out) from `x` (n, in); what down reads is multiplied by a matrix, (hidden, hidden), if there
-    /// is one. The product is in the order of every device's f32.
+    /// `y` (n, out) from `x` (n, in); what down reads is turned first, if it is to be.
     pub fn forward<D: Device>(
         &self,
         cx: &mut Context<'_, D>,
         n: usize,
         x: Slice<'_, D>,
-        turn: Option<&Buffer<D>>,
+        turn: Option<&Turn<D>>,
         saved: &mut MlpSaved<D>,
         y: SliceMut<'_, D>,
     ) {
@@ -90,11 +89,7 @@ impl Mlp {
         cx.tensor(layer, Place::ActivationOutput, false, after.again(), hidden);
         let Some(turn) = turn else { return self.down.forward(cx, after.read(), y) };
         cx.device.grow(turned, n * hidden);
-        let (x, q) =
-            (Matrix::new(after.read(), n, hidden), Matrix::new(turn.all(), hidden, hidden));
-        let out = MatrixMut::new(turned.first_mut(n * hidden), n, hidden);
-        // The one of the three products that transposes nothing.
-        cx.device.matmul(Product::GradInput, x, q, out, Output::Overwrite);
+        turn.apply(cx.device, after, turned.first_mut(n * hidden));
         self.down.forward(cx, turned.first(n * hidden), y);
     }
 
