@@ -33,7 +33,12 @@ pub(crate) fn evaluate(
     let function: TestFunction = name.parse().map_err(value_error)?;
     let format = match function.result() {
         Kind::Format(format) => Some(format),
-        _ => None,
+        Kind::Truth => None,
+        Kind::Integer { .. } => {
+            return Err(value_error(format_args!(
+                "{name} gives integers; apply gives numbers or truth values, as \"roundToInt\" does"
+            )));
+        }
     };
     let mut settings = Settings {
         rounding: rounding.map(str::parse).transpose().map_err(value_error)?,

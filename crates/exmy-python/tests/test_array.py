@@ -85,6 +85,8 @@ def test_apply_has_modes_formats_and_words():
     assert exmy.apply("mulAdd", a, a, 1).tolist() == [3.25, 448.0]
     assert np.isnan(np.asarray(exmy.apply("mul", a, a, overflow="sat-none")))[1]
     assert exmy.apply("nextUp", a).tolist()[0] == 1.625 and exmy.apply("pow", a, 2).tolist()[0] == 2.25
+    assert exmy.apply("scaleB", a, [2, -3]).tolist() == [6.0, 56.0] and exmy.apply("Scale_B", a[0], -1) == 0.75
+    assert exmy.apply("scaleB", a, np.array([[2**40], [-(2**40)]])).tolist() == [[448.0] * 2, [0.0] * 2]
     assert exmy.apply("eq", a, a[0]).tolist() == [True, False] and exmy.apply("eq", a[0], 1.5)
     assert not a[0] != 1.5 and a[0] != 1.25 and not np.isnan(a[0])
 
@@ -121,12 +123,26 @@ def test_arrays_are_those_of_numpy():
     assert np.array_equal(np.where(X, X, X[0]), np.where(values, values, values[0]))
     filled = np.full_like(X, 0.1)
     assert isinstance(filled, exmy.Array) and filled.tolist() == [[0.1015625] * 6] * 4
-    assert not np.zeros_like(X).codes.any()
+    assert not np.zeros_like(X).codes.any() and np.empty_like(X, shape=3).shape == (3,)
+    # In float32 that number is halfway between two of bfloat16, and rounds to 1.
+    assert np.full_like(X.astype("bf16"), 1 + 2.0**-8 + 2.0**-30)[0, 0] == 1 + 2.0**-7
+    assert np.array_equal(np.block([[X], [X]]), np.block([[values], [values]]))
     assert [one.tolist() for one in X] == values.tolist() == X.tolist() and float(X[0, 0]) == values[0, 0]
     assert np.sum(X) == values.sum() and np.array_equal(X, values) and np.isfinite(X).all()
     assert repr(X[0, :2]) == f"exmy.Array({np.array2string(values[0, :2], separator=', ')}, format='e4m3')"
     for again in (pickle.loads(pickle.dumps(X)), copy.deepcopy(X)):
         assert again.format == X.format and (again == X).all()
+    assert not np.shares_memory(copy.copy(X).codes, X.codes) and int(exmy.Array(-3.5, "e4m3")) == -3
+    told = np.zeros((), bool)
+    assert np.equal(X[0, 0], X[0, 0], out=told) is told and told
+
+
+def test_numbers_beyond_float64_are_not_infinite_nor_zero():
+    codes = np.array([0, 1, (0x7FFF << 10) - 1, 0x7FFF << 10, (0x7FFF << 10) + 1], np.uint32)
+    x = exmy.Array.from_codes(codes, "e15m10")
+    assert np.isfinite(x).tolist() == [True, True, True, False, False]
+    assert np.isinf(x).tolist() == [False, False, False, True, False] and np.isnan(x).tolist() == [False] * 4 + [True]
+    assert [bool(one) for one in x] == [False, True, True, True, True]
 
 
 def test_views_share_memory_and_numbers_are_written_rounded():
@@ -171,6 +187,17 @@ def test_arrays_are_operands():
         (lambda: np.concatenate([X, NUMBERS]), "one format, not e4m3 and ndarray"),
         (lambda: np.concatenate([X, X.astype("bf16")]), "one format, not bf16 and e4m3"),
         (lambda: np.where(NUMBERS > 0, X, 0), "one format, not e4m3 and int"),
+        (lambda: np.concatenate([X, X], out=X.codes), "concatenate with out is no function of an exmy.Array"),
+        (lambda: np.stack([X, X], dtype=np.float32), "stack with dtype is no function"),
+        (lambda: np.zeros_like(X, dtype=np.float64), "zeros_like with dtype"),
+        (lambda: np.full_like(X, 1, np.float64), "has its format: astype"),
+        (lambda: np.stack(arrays=[X, X]), r"stack takes an exmy.Array by its place"),
+        (lambda: np.atleast_1d(X, X), "atleast_1d is of one exmy.Array"),
+        (lambda: np.copyto(X, NUMBERS), r"copyto writes values.*x\[...\] = y"),
+        (lambda: np.put(X, 0, 1), "put writes values"),
+        (lambda: np.sum(X, axis=0, out=X[0]), "sum writes values"),
+        (lambda: exmy.apply("scaleB", X, X), "exponents, which are whole numbers, not a Array"),
+        (lambda: exmy.apply("scaleB", X, 2.0), "exponents, which are whole numbers, not a float"),
         (lambda: X.__setitem__(0, X[0].astype("bf16")), "x is e4m3, and bf16 is written to it"),
         (lambda: exmy.apply("add", 1, 2), "no operand is an exmy.Array"),
         (lambda: exmy.apply(None, X), "operation is None"),
@@ -189,6 +216,7 @@ def test_mistakes_of_kind_are_refused(wrong, said):
     [
         (lambda: exmy.apply("ad", X, X), "did you mean add"),
         (lambda: exmy.apply("add", X), "2 operands, not 1"),
+        (lambda: exmy.apply("to_i32", X), "gives integers; apply gives numbers or truth values"),
         (lambda: exmy.apply("add", X, X, rounding="up"), "up"),
         (lambda: exmy.apply("add", X, X, rounding="sr8"), "seed=1"),
         (lambda: X + X[:, :5], "broadcast"),

@@ -399,6 +399,8 @@ def test_infinities_saturate_in_formats_and_not_in_blocks():
     found = exmy.fake_quantize(x, "nvfp4")[0]
     assert found[:2].tolist() == [2688, -2688] and (found[2:16] == 0).all() and np.all(found[16:] == found[16])
     assert exmy.quantize(x, "nvfp4").tensor_scale == 1
+    row = exmy.fake_quantize(np.array([[np.inf, 1], [np.nan, 1], [2, 1]], np.float32), "e4m3/row:f32")
+    assert np.array_equal(row, [[np.inf, 0], [np.nan] * 2, [2, 1]], equal_nan=True)
 
 
 def test_empty_arrays_are_arrays():

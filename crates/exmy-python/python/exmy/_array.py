@@ -58,7 +58,9 @@ _MOVE = {
     "tile take take_along_axis split array_split atleast_1d atleast_2d diagonal copy delete".split()
 }
 _JOIN = {np.concatenate, np.stack, np.vstack, np.hstack, np.column_stack, np.dstack}
-_LIKE = {np.zeros_like, np.ones_like, np.full_like}
+_LIKE = {np.empty_like: 0, np.zeros_like: 0, np.ones_like: 1, np.full_like: None}
+# Functions that write into their first argument, which would be values made for them alone.
+_WRITE = {np.copyto, np.put, np.place, np.putmask, np.put_along_axis, np.fill_diagonal}
 
 
 class Array(np.lib.mixins.NDArrayOperatorsMixin):
@@ -115,7 +117,7 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
             options = f" with {', '.join(options)}" if options else ""
             raise TypeError(f"{name}{options} is no operation of an exmy.Array; there is {how}")
         if ufunc in _ASKED:
-            found = ufunc(np.asarray(inputs[0]))
+            found = ufunc(_seen(inputs[0], "rtz"))
         elif ufunc is np.positive:
             found = inputs[0].copy()
         else:
@@ -124,12 +126,26 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
         found = ~found if turned else found
         if out is None:
             return found
-        if not isinstance(out[0], type(found)) or getattr(out[0], "format", None) != getattr(found, "format", None):
+        fits = isinstance(out[0], Array if isinstance(found, Array) else np.ndarray)
+        if not fits or getattr(out[0], "format", None) != getattr(found, "format", None):
             raise TypeError(f"out is a {type(out[0]).__name__}, and results are {_kind(found)}")
         out[0][...] = found
         return out[0]
 
     def __array_function__(self, function, types, arguments, options):
+        name = f"numpy.{function.__name__}"
+        written = arguments[0] if function in _WRITE and arguments else options.get("out")
+        if isinstance(written, Array):
+            raise TypeError(f"{name} writes values, and an exmy.Array has codes: x[...] = y writes numbers, rounded")
+        if function in _MOVE or function in _JOIN or function in _LIKE:
+            if not arguments:
+                raise TypeError(f"{name} takes an exmy.Array by its place: {name}(x, ..)")
+            wrong = {"out", "dtype"} & options.keys()
+            if wrong and (function in _JOIN or isinstance(arguments[0], Array)):
+                raise TypeError(
+                    f"{name} with {' and '.join(sorted(wrong))} is no function of an exmy.Array: y[...] = {name}(..) "
+                    f"writes its results, astype rounds them"
+                )
         if function in _JOIN or function is np.where and len(arguments) == 3:
             first, parts = (), arguments[0]
             if function is np.where:
@@ -137,17 +153,18 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
             kinds = {str(one.format) if isinstance(one, Array) else type(one).__name__ for one in parts}
             if len(kinds) > 1:
                 kinds = " and ".join(sorted(kinds))
-                raise TypeError(f"numpy.{function.__name__} joins arrays of one format, not {kinds}")
+                raise TypeError(f"{name} joins arrays of one format, not {kinds}")
             codes = [one.codes for one in parts]
             arguments = (*first, *codes) if first else (codes, *arguments[1:])
-        elif function in _LIKE:
-            return Array(function(np.asarray(arguments[0]), *arguments[1:], **options), self.format)
+        elif function in _LIKE and isinstance(arguments[0], Array):
+            return _like(arguments[0], _LIKE[function], *arguments[1:], **options)
         elif function in _MOVE and isinstance(arguments[0], Array):
+            if any(isinstance(one, Array) for one in (*arguments[1:], *options.values())):
+                raise TypeError(f"{name} is of one exmy.Array, and here are several")
             arguments = (arguments[0].codes, *arguments[1:])
         else:
             # All else is NumPy's, of values.
-            value = lambda one: np.asarray(one) if isinstance(one, Array) else one
-            return function(*map(value, arguments), **{name: value(one) for name, one in options.items()})
+            return function(*map(_value, arguments), **{name: _value(one) for name, one in options.items()})
         moved = function(*arguments, **options)
         return _of(self.format, moved) if isinstance(moved, np.ndarray) else [_of(self.format, one) for one in moved]
 
@@ -195,8 +212,14 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
     def __float__(self) -> float:
         return float(np.asarray(self))
 
+    def __int__(self) -> int:
+        return int(np.asarray(self))
+
     def __bool__(self) -> bool:
-        return bool(np.asarray(self))
+        return bool(_seen(self, "raz"))
+
+    def __copy__(self) -> Array:
+        return self.copy()
 
     def __repr__(self) -> str:
         values = np.array2string(np.asarray(self), separator=", ", prefix="exmy.Array(")
@@ -207,6 +230,33 @@ def _of(format: Format, codes: np.ndarray) -> Array:
     made = Array.__new__(Array)
     made.format, made.codes = format, codes
     return made
+
+
+def _seen(x: Array, rounding: str) -> np.ndarray:
+    """Values that are zero, infinite or NaN as the numbers are, which may lie beyond float64: those that `rounding`
+    keeps from infinity (rtz), or from zero (raz)."""
+    return np.asarray(x if not isinstance(x, Array) or x.format._fits_f32 else apply("convert", x, to="f64", rounding=rounding))
+
+
+def _like(x: Array, fill, *arguments, **options) -> Array:
+    """An array of the format and, unless another is given, the shape of `x`, full of one number, rounded once."""
+    if fill is None:
+        if arguments:
+            fill, *arguments = arguments
+        else:
+            fill = options.pop("fill_value")
+    if arguments:
+        raise TypeError("an array like an exmy.Array has its format: astype rounds to another")
+    made = _of(x.format, np.empty_like(x.codes, **options))
+    made[...] = fill
+    return made
+
+
+def _value(x):
+    """What NumPy's functions of values take of an argument: values, of arrays in lists and tuples, too."""
+    if isinstance(x, Array):
+        return np.asarray(x)
+    return type(x)(map(_value, x)) if type(x) in (list, tuple) else x
 
 
 def _kind(x) -> str:
@@ -222,14 +272,17 @@ def apply(operation: str, *x, to=None, rounding=None, overflow=None, seed=None, 
 
     Operations are those of `exmy compute`: "add", "mulAdd", "fmod", "exp", "pow", "minimumNumber", "nextUp", "lt", ...
     Comparisons give arrays of truth values. Operands are arrays of any formats, or single numbers, which are rounded
-    to the format of the first array. Stochastic modes need a `seed`: result `i` takes word `i` of the stream.
+    to the format of the first array; the exponents of "scaleB" are whole numbers. Stochastic modes need a `seed`:
+    result `i` takes word `i` of the stream.
     """
     first = next((one for one in x if isinstance(one, Array)), None)
     if first is None:
         raise TypeError("no operand is an exmy.Array: exmy.Array(x, 'e4m3') makes one of numbers")
+    name, powers = _text(operation, "operation", "add"), []
+    if name.lower().replace("_", "").startswith("scaleb"):
+        x, powers = x[:1], [_powers(one) for one in x[1:]]
     x = [_operand(one, first.format) for one in x]
     formats = [str(one.format) for one in x]
-    name = _text(operation, "operation", "add")
     if len(set(formats)) > 1 and to is None and not name.lower().startswith(("eq", "lt", "le", "total")):
         raise TypeError(
             f"{name} is of {' and '.join(formats)}, and a result of one format is needed: exmy.apply({name!r}, .., "
@@ -237,7 +290,7 @@ def apply(operation: str, *x, to=None, rounding=None, overflow=None, seed=None, 
         )
     of = formats[0] if len(set(formats)) == 1 else ",".join(formats)
     name = f"{of}_to_{Format(to)}" if name == "convert" else f"{of}_{name}" + (f"_to_{Format(to)}" if to else "")
-    words = np.broadcast_arrays(*(one.codes for one in x))
+    words = np.broadcast_arrays(*(one.codes for one in x), *powers)
     shape = words[0].shape
     words = [np.atleast_1d(one).astype(np.uint64, order="C") for one in words]
     rounding = None if rounding is None else _text(rounding, "rounding", "rtz")
@@ -249,6 +302,17 @@ def apply(operation: str, *x, to=None, rounding=None, overflow=None, seed=None, 
         return found.astype(bool)[()]
     format = Format(format)
     return _of(format, found.astype(_code_type(format.bits)))
+
+
+def _powers(x) -> np.ndarray:
+    """Exponents of "scaleB" as words of 32 bits; beyond these no format goes."""
+    found = None if isinstance(x, Array) else np.asarray(x)
+    if found is None or found.dtype.kind not in "iu":
+        raise TypeError(
+            f"scaleB is of numbers and exponents, which are whole numbers, not a {type(x).__name__}: "
+            f"numpy.asarray(x).astype(int)"
+        )
+    return np.clip(found.astype(np.float64), 1 - 2**31, 2**31 - 1).astype(np.int64) & 0xFFFFFFFF
 
 
 def _operand(x, format: Format) -> Array:
