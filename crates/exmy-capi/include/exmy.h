@@ -5,8 +5,9 @@
  * them. Texts are UTF-8 and end with a zero byte.
  *
  * Codes stand in the smallest of uint8_t, uint16_t, uint32_t and uint64_t that holds them: void pointers to codes
- * point to an array of these. A float is a code of f32, a double one of f64. Arrays that are written overlap no
- * others unless their function says so.
+ * point to an array of these. Bits above the width of a code do not count, but in exmy_pack, which refuses them. A
+ * float is a code of f32, a double one of f64. Arrays that are written overlap no others unless their function says
+ * so.
  */
 
 #ifndef EXMY_H

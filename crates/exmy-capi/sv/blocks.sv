@@ -204,8 +204,8 @@ module blocks;
     longint unsigned a[6] = '{'h3F800000, 'h33800000, 'h33800000, 'h33800000, 'h33800000, 'h3F800000};
     longint unsigned b[3] = '{'h3F800000, 'h3F800000, 'h3F800000};
     longint unsigned left[2] = '{'h3C, 'hC0}, right[2] = '{'h38, 'h44}, d[2], behind = 64'h3F800001;
-    longint unsigned seven[1] = '{7}, half[1] = '{126};
-    chandle product = make_product("fma", ""), blocks, down;
+    longint unsigned seven[1] = '{7}, half[1] = '{126}, none[1] = '{0}, dot;
+    chandle product = make_product("fma", ""), blocks, down, unit;
     check(exmy_dpi_gemm(product, 2, 1, 3, "f32", a, "f32", b, 0, "", d));
     is("1 + 2^-24 + 2^-24, one after the other", d[0], 'h3F800000);
     is("2^-24 + 2^-24 + 1, one after the other", d[1], 'h3F800001);
@@ -226,6 +226,14 @@ module blocks;
     fails(exmy_dpi_gemm_codes(product, 3, 1, 1, "e4m3", left, "e5m2", right, 0, "", d),
           "a has 2 elements, and 3 are needed");
     exmy_product_free(product);
+    // Dot products take codes that fit, as many of a as of b.
+    unit = make_unit("custom:e4m3");
+    check(exmy_dpi_unit_dot(unit, left, left, none, none, 0, dot));
+    is("1.5 * 1.5 + 2 * 2", dot, 'h40C80000);
+    fails(exmy_dpi_unit_dot(unit, left, a, none, none, 0, dot), "b has 6 elements, and a has 2");
+    fails(exmy_dpi_unit_dot(unit, a, a, none, none, 0, dot),
+          "a has 0x3f800000 at place 0 from its left, and codes have 8 bits");
+    exmy_unit_free(unit);
     // The exact sum of 1 and 2^-24 twice, in a format that has it, and of blocks: 6 * 6 * 2^-2.
     product = make_product("exact", "output=f64");
     check(exmy_dpi_gemm_codes(product, 2, 1, 3, "f32", a, "f32", b, 0, "", d));

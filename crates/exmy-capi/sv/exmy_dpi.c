@@ -24,6 +24,11 @@ static int too_short(const char *name, size_t found, size_t wanted) {
     return complained();
 }
 
+static int too_long(const char *name, size_t found, size_t wanted) {
+    snprintf(complaint, sizeof complaint, "%s has %zu elements, and a has %zu", name, found, wanted);
+    return complained();
+}
+
 static int out_of_memory(void) {
     snprintf(complaint, sizeof complaint, "there is no memory left for a copy of the arrays");
     return complained();
@@ -46,29 +51,6 @@ static int sized(uint64_t rows, uint64_t cols, const char *name, const svOpenArr
 
 static size_t bytes_of(uint32_t bits) { return bits <= 8 ? 1 : bits <= 16 ? 2 : bits <= 32 ? 4 : 8; }
 
-/* Codes in the smallest integers that hold `bits`, in memory of their own. Bits above these are cut. */
-static int narrowed(const svOpenArrayHandle array, size_t count, uint32_t bits, const char *name, void **made) {
-    void *begin;
-    size_t bytes = bytes_of(bits);
-    int status = found(array, count, name, &begin);
-    if (status != EXMY_STATUS_OK) return status;
-    const uint64_t *wide = (const uint64_t *)begin;
-    unsigned char *codes = (unsigned char *)calloc(count + 1, bytes);
-    if (codes == NULL) return out_of_memory();
-    for (size_t i = 0; i < count; i++) {
-        uint8_t one = (uint8_t)wide[i];
-        uint16_t two = (uint16_t)wide[i];
-        uint32_t four = (uint32_t)wide[i];
-        const void *code = &wide[i];
-        if (bytes == 1) code = &one;
-        if (bytes == 2) code = &two;
-        if (bytes == 4) code = &four;
-        memcpy(codes + i * bytes, code, bytes);
-    }
-    *made = codes;
-    return EXMY_STATUS_OK;
-}
-
 /* Whether `count` codes have no bits above the lowest `bits`. */
 static int fit(const svOpenArrayHandle array, size_t count, uint32_t bits, const char *name) {
     void *begin;
@@ -84,10 +66,26 @@ static int fit(const svOpenArrayHandle array, size_t count, uint32_t bits, const
     return EXMY_STATUS_OK;
 }
 
-/* Codes that fit, in the smallest integers that hold `bits`. */
+/* Codes that fit, in the smallest integers that hold `bits`, in memory of their own. */
 static int taken(const svOpenArrayHandle array, size_t count, uint32_t bits, const char *name, void **made) {
+    size_t bytes = bytes_of(bits);
     int status = fit(array, count, bits, name);
-    return status == EXMY_STATUS_OK ? narrowed(array, count, bits, name, made) : status;
+    if (status != EXMY_STATUS_OK) return status;
+    const uint64_t *wide = (const uint64_t *)svGetArrayPtr(array);
+    unsigned char *codes = (unsigned char *)calloc(count + 1, bytes);
+    if (codes == NULL) return out_of_memory();
+    for (size_t i = 0; i < count; i++) {
+        uint8_t one = (uint8_t)wide[i];
+        uint16_t two = (uint16_t)wide[i];
+        uint32_t four = (uint32_t)wide[i];
+        const void *code = &wide[i];
+        if (bytes == 1) code = &one;
+        if (bytes == 2) code = &two;
+        if (bytes == 4) code = &four;
+        memcpy(codes + i * bytes, code, bytes);
+    }
+    *made = codes;
+    return EXMY_STATUS_OK;
 }
 
 /* The way back, into an array of longint. */
@@ -115,11 +113,14 @@ static int prepare(const exmy_unit *unit, const svOpenArrayHandle arrays[4], ope
     made->k = (size_t)svSize(arrays[0], 1);
     for (int side = 0; side < 2 && status == EXMY_STATUS_OK; side++) {
         const char *names[4] = {"a", "b", "a_scales", "b_scales"};
-        status = narrowed(arrays[side], made->k, facts.element_bits[side], names[side], &made->codes[side]);
+        size_t size = (size_t)svSize(arrays[side], 1);
+        if (size > made->k) status = too_long(names[side], size, made->k);
+        if (status == EXMY_STATUS_OK)
+            status = taken(arrays[side], made->k, facts.element_bits[side], names[side], &made->codes[side]);
         if (status == EXMY_STATUS_OK && facts.block[side] != 0) {
             size_t blocks = (made->k + facts.block[side] - 1) / facts.block[side];
-            status = narrowed(arrays[2 + side], blocks, facts.scale_bits[side], names[2 + side],
-                              &made->codes[2 + side]);
+            status = taken(arrays[2 + side], blocks, facts.scale_bits[side], names[2 + side],
+                           &made->codes[2 + side]);
         }
     }
     return status;
@@ -131,7 +132,7 @@ static int prepare_random(const exmy_unit *unit, const svOpenArrayHandle arrays[
     size_t count = 0;
     int status = prepare(unit, arrays, made);
     if (status == EXMY_STATUS_OK) status = exmy_unit_words(unit, made->k, &count);
-    if (status == EXMY_STATUS_OK) status = narrowed(words, count, 32, "words", random);
+    if (status == EXMY_STATUS_OK) status = taken(words, count, 32, "words", random);
     return status;
 }
 

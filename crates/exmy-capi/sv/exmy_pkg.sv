@@ -24,7 +24,8 @@ package exmy_pkg;
     input chandle handle, input longint unsigned a, input longint unsigned b, input longint unsigned c,
     input int unsigned random, output longint unsigned result, output byte unsigned flags);
 
-  // Codes of any width in arrays of longint. Scales of a unit without any are not looked at.
+  // Codes of any width in arrays of longint, b as long as a; one with bits above its width is an error. Scales of a
+  // unit without any are not looked at.
   import "DPI-C" function int exmy_unit_new(input string name, output chandle made);
   import "DPI-C" function void exmy_unit_free(input chandle handle);
   import "DPI-C" function int exmy_dpi_unit_dot(

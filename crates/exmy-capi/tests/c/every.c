@@ -98,6 +98,10 @@ static void functions(void) {
     CHECK(flags == EXMY_FLAG_INEXACT);
     CHECK(of("ui8_to_e4m3", "round=rup", 17, 0, 0, 0, &flags) == 0x59); /* 18 = 1.125 * 2^4 */
 
+    /* Bits above a width do not count. */
+    CHECK(of("e4m3_mul", NULL, 0x13C, 0xFF3C, 0, 0, &flags) == 0x41);
+    CHECK(of("ui8_to_e4m3", "round=rup", 0x111, 0, 0, 0, &flags) == 0x59);
+
     /* 2^-6 is the smallest normal number (0x08), 2^-9 the smallest (0x01). */
     CHECK(of("e4m3_mul", NULL, 0x08, 0x30, 0, 0, &flags) == 0x04 && flags == 0);
     CHECK(of("e4m3_mul", "flush=flush-output", 0x08, 0x30, 0, 0, &flags) == 0x00);

@@ -235,7 +235,9 @@ def _of(format: Format, codes: np.ndarray) -> Array:
 def _seen(x: Array, rounding: str) -> np.ndarray:
     """Values that are zero, infinite or NaN as the numbers are, which may lie beyond float64: those that `rounding`
     keeps from infinity (rtz), or from zero (raz)."""
-    return np.asarray(x if not isinstance(x, Array) or x.format._fits_f32 else apply("convert", x, to="f64", rounding=rounding))
+    if isinstance(x, Array) and not x.format._fits_f32:
+        x = apply("convert", x, to="f64", rounding=rounding)
+    return np.asarray(x)
 
 
 def _like(x: Array, fill, *arguments, **options) -> Array:
