@@ -130,13 +130,12 @@ impl Rank {
         }
     }
 
-    /// Takes part in the runs of rank 0 until there are no more; its exit code, or `None` if what went wrong
-    /// here is for rank 0 to say. `stops` says whether this process was asked to end, which rank 0 hears of
-    /// after the step under way.
+    /// Takes part in the runs of rank 0 until there are no more; its exit code. `stops` says whether this
+    /// process was asked to end, which rank 0 hears of after the step under way.
     ///
     /// # Errors
-    /// What went wrong with rank 0, or here, where that one could not be told.
-    pub fn follow(&self, stops: &dyn Fn() -> bool) -> Result<Option<u8>> {
+    /// What rank 0 says that went wrong, with it or with any rank, else that it has ended.
+    pub fn follow(&self, stops: &dyn Fn() -> bool) -> Result<u8> {
         let followed = match &self.place {
             Place::Cuda(device) => self.party.follow(stops, |config| {
                 let cuda = Cuda::new(device.stream().map_err(Error::from)?);
@@ -145,11 +144,9 @@ impl Rank {
             }),
             _ => self.party.follow(stops, |_| Ok((Cpu::new(), Box::new(self.party.ring()) as _))),
         };
-        match followed {
-            Ok((code, None)) => Ok(Some(code)),
-            Ok((_, Some(why))) => Err(Error::new(format!("rank 0: {why}"))),
-            Err((_, true)) => Ok(None),
-            Err((error, false)) => Err(error),
+        match followed? {
+            (code, None) => Ok(code),
+            (_, Some(why)) => Err(Error::new(format!("rank 0: {why}"))),
         }
     }
 

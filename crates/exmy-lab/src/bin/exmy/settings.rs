@@ -177,7 +177,7 @@ impl Work {
             end.err().iter().for_each(crate::show::error);
             return Ok(stop.code());
         }
-        Ok(end?.unwrap_or(crate::MISUSE))
+        end
     }
 
     /// Does `work` with as many threads as are wanted.

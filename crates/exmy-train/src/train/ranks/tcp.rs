@@ -163,12 +163,16 @@ impl Line {
     fn frame(&self, kind: u8) -> Result<Vec<u8>> {
         of_kind(locked(&self.from).recv().map_err(|_| self.gone())?, kind)
     }
+
+    /// Ends it, and with it the threads of both ends.
+    fn close(&self) {
+        let _ = locked(&self.stream).shutdown(std::net::Shutdown::Both);
+    }
 }
 
 impl Drop for Line {
     fn drop(&mut self) {
-        // Both threads end.
-        let _ = locked(&self.stream).shutdown(std::net::Shutdown::Both);
+        self.close();
     }
 }
 
@@ -262,6 +266,12 @@ impl Party {
     /// Of a rank other than 0: why rank 0 has ended, if it has.
     pub(in crate::train) fn lost_lead(&self) -> Option<Error> {
         self.lines[0].end()
+    }
+
+    /// Lets those beside this rank see that it takes no part any more, so that they end as well.
+    pub(in crate::train) fn leave_ring(&self) {
+        self.ring.next.close();
+        self.ring.before.close();
     }
 
     /// Wires to the places before and behind this one in the ring. They share connections with

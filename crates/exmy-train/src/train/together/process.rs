@@ -5,9 +5,9 @@ use crate::nn::device::Device;
 use crate::recipe::device::Quantize;
 use crate::train::config::Config;
 use crate::train::ranks::tcp::Party;
-use crate::train::ranks::{Link, Message, Ranks, Wire, divides, heard, out_of_turn, text_of};
+use crate::train::ranks::{Link, Message, Ranks, divides, heard, out_of_turn, text_of};
 use crate::train::run::load_data;
-use exmy::error::{Error, Result};
+use exmy::error::Result;
 
 impl Party {
     /// Lets the others take part in a run, of which this is rank 0.
@@ -23,27 +23,26 @@ impl Party {
     }
 
     /// Takes part in every run that rank 0 begins, until it says goodbye: with its exit code and what went
-    /// wrong, if something did. `stops` says whether this process was asked to end, `make` gives the device
-    /// and its place in the ring.
+    /// wrong, if something did, here or elsewhere. `stops` says whether this process was asked to end, `make`
+    /// gives the device and its place in the ring.
     ///
     /// # Errors
-    /// What goes wrong here, or that rank 0 has ended; `true` stands with it if rank 0 was told.
+    /// That rank 0 has ended without a goodbye, or what went wrong before that.
     pub fn follow<D: Quantize>(
         &self,
         stops: &dyn Fn() -> bool,
         mut make: impl FnMut(&Config) -> Result<(D, Box<dyn Link<D>>)>,
-    ) -> Result<(u8, Option<String>), (Error, bool)> {
-        let untold = |error| (error, false);
+    ) -> Result<(u8, Option<String>)> {
         loop {
             let mut wire = self.wires().remove(0);
-            let text = match heard(wire.hear().map_err(untold)?).map_err(untold)? {
+            let text = match heard(wire.hear()?)? {
                 Message::Run(text) => text,
                 // What a run that never began left.
                 Message::End => continue,
                 Message::Bye { code, why } => return Ok((code, why)),
-                _ => return Err(untold(out_of_turn(0))),
+                _ => return Err(out_of_turn(0)),
             };
-            let mut begun = || {
+            let mut begun = || -> Result<_> {
                 let mut config = Config::from_toml(&text)?;
                 let data = load_data(&mut config)?;
                 let (device, link) = make(&config)?;
@@ -51,17 +50,30 @@ impl Party {
             };
             let (config, data, device, link) = match begun() {
                 Ok(begun) => begun,
-                Err(error) => return Err(told(&mut *wire, error)),
+                Err(error) => {
+                    wire.tell(&text_of(&Message::Failed(error.to_string()))?)?;
+                    return self.parting().ok_or(error);
+                }
             };
             let ranks = Ranks::member((self.seat.rank, self.seat.size), link, wire);
-            // Rank 0 is told of what goes wrong from here on, if it is there.
-            serve(&device, &config, &data, ranks, stops).map_err(|error| {
-                match self.lost_lead() {
-                    None => (error, true),
-                    Some(gone) => (gone, false),
-                }
-            })?;
+            // What goes wrong there rank 0 is told, if it is there.
+            if let Err(error) = serve(&device, &config, &data, ranks, stops) {
+                return self.parting().ok_or_else(|| self.lost_lead().unwrap_or(error));
+            }
         }
+    }
+
+    /// Takes no part any more and waits for the goodbye of rank 0, which finds out what went wrong first;
+    /// `None` if it ends without one.
+    fn parting(&self) -> Option<(u8, Option<String>)> {
+        self.leave_ring();
+        let mut wire = self.wires().remove(0);
+        while let Ok(text) = wire.hear() {
+            if let Ok(Message::Bye { code, why }) = heard(text) {
+                return Some((code, why));
+            }
+        }
+        None
     }
 
     /// Says goodbye to the others, which are to end with the same exit code, and say what went wrong.
@@ -71,11 +83,4 @@ impl Party {
             self.wires().iter_mut().for_each(|wire| drop(wire.tell(&text)));
         }
     }
-}
-
-/// An error, and whether rank 0 could be told of it.
-fn told(wire: &mut dyn Wire, error: Error) -> (Error, bool) {
-    let text = text_of(&Message::Failed(error.to_string()));
-    let told = text.and_then(|text| wire.tell(&text)).is_ok();
-    (error, told)
 }
