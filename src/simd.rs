@@ -176,6 +176,7 @@ pub fn wanted() -> Result<Level, LevelError> {
 /// assert_eq!(seen, Level::Scalar);
 /// ```
 #[cfg(feature = "std")]
+#[inline]
 pub fn level() -> Level {
     match CURRENT.load(Ordering::Relaxed) {
         1 => Level::Scalar,

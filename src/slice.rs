@@ -74,6 +74,10 @@ pub use words::words_into;
 #[cfg(feature = "alloc")]
 pub(crate) const SPAN: usize = 2048;
 
+/// Elements of a slice that counts as short.
+#[cfg(feature = "alloc")]
+const SHORT: usize = 128;
+
 /// Elements from which on it pays to make a table of 256 results.
 #[cfg(feature = "alloc")]
 const LONG: usize = 512;

@@ -9,7 +9,7 @@ use super::grid::{self, Grid};
 use super::memory::Traffic;
 use super::plain::image;
 use super::real::sealed::{Reals, RealsMut};
-use super::{Real, SPAN, recode, sources, words_into};
+use super::{Real, SHORT, SPAN, recode, sources, words_into};
 use crate::format::Format;
 use crate::math::Operand;
 use crate::minifloat::{Bits, Word};
@@ -325,16 +325,24 @@ impl<'w> Converter<'w> {
 
     /// As [`fake_quantize`](Self::fake_quantize).
     pub(crate) fn round(&self, data: &mut [f32]) {
-        // The kernels read one slice and write another. A span is copied first: it stays in the
-        // first-level cache, where a copy costs little.
+        // To clear a copy of a whole span took longer than to round a row of an attention head.
+        if data.len() <= SHORT {
+            return self.round_by_copies::<SHORT>(data);
+        }
         divided_in_place(data, |first, data| {
-            let mut copy = [0.0; SPAN];
-            for (i, data) in data.chunks_mut(SPAN).enumerate() {
-                let copy = &mut copy[..data.len()];
-                copy.copy_from_slice(data);
-                self.at_element(first + i * SPAN).round_into(copy, data);
-            }
+            self.at_element(first).round_by_copies::<SPAN>(data);
         });
+    }
+
+    /// The kernels read one slice and write another. So `N` elements are copied first: they stay in the
+    /// first-level cache, where a copy costs little.
+    fn round_by_copies<const N: usize>(&self, data: &mut [f32]) {
+        let mut copy = [0.0; N];
+        for (i, data) in data.chunks_mut(N).enumerate() {
+            let copy = &mut copy[..data.len()];
+            copy.copy_from_slice(data);
+            self.at_element(i * N).round_into(copy, data);
+        }
     }
 
     /// The same for what begins `offset` elements further on.
@@ -354,11 +362,13 @@ impl<'w> Converter<'w> {
         let light = self.fast.is_some_and(|fast| fast.is_light());
         let traffic = Traffic::of(x, out, light);
         divided(x, out, |first, x, out| {
+            let Some(random) = random else {
+                return traffic.pieces(x, out, |at, x, out| work(first + at, x, &[], out));
+            };
             // Made once: to clear it for each of `pieces`, which are a fraction of it, took longer
             // than to convert them.
             let mut words = [0; SPAN];
             traffic.pieces(x, out, |at, x, out| {
-                let Some(random) = random else { return work(first + at, x, &[], out) };
                 spans(x, out, |offset, x, out| {
                     let first = first + at + offset;
                     let words = &mut words[..x.len()];
