@@ -109,6 +109,7 @@ pub(super) fn fused(a: f32, b: f32, c: f32) -> f32 {
 /// Whether the kernel of vectors of sixteen is to be used: at the levels that have them.
 #[cfg(all(target_arch = "x86_64", feature = "fast-f32"))]
 #[doc(hidden)]
+#[inline]
 pub fn has_vectors() -> bool {
     crate::simd::level() >= crate::simd::Level::Avx512
 }

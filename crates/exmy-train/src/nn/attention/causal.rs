@@ -143,12 +143,13 @@ fn softmax_tile<T: Real, const R: usize>(i: usize, row: usize, p: &mut [T], scal
     while j < end {
         for r in 0..R {
             let block = &mut p[r * row + j..][..LANES];
-            let seen = (i + r - j) as u32;
+            // One number, or the compiler gathers sixteen times the same.
+            let (seen, top) = ((i + r - j) as u32, top[r]);
             let mut values = [T::ZERO; LANES];
             for l in 0..LANES {
                 // Later positions take e^0 and drop it: e^-infinity would be 0 by way of an
                 // underflow, which costs the CPU some hundred cycles a row.
-                let under = if l as u32 <= seen { block[l] - top[r] } else { T::ZERO };
+                let under = if l as u32 <= seen { block[l] - top } else { T::ZERO };
                 let power = under.exp();
                 values[l] = if l as u32 <= seen { power } else { T::ZERO };
                 sums[r][l] += values[l];
