@@ -290,6 +290,7 @@ pub(crate) fn fold<T: Real>(mut lanes: [T; LANES], combine: impl Fn(T, T) -> T) 
 /// Changes the lanes that the last `len` elements of a row meet. Each lane has a constant place, so that they
 /// stay in a register; those of a loop over `len` were in memory, which cost a row of 64 half of its time.
 #[inline(always)]
+#[expect(clippy::needless_range_loop, reason = "as in the loops over whole rows")]
 fn last<T: Real>(lanes: &mut [T; LANES], len: usize, change: impl Fn(T, usize) -> T) {
     if len > 0 {
         for i in 0..LANES {
