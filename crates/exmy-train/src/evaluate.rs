@@ -31,10 +31,11 @@ pub use grid::{Stored, nearest_blocks, nearest_head};
 
 use crate::nn::decoder::{self, Config, ConfigError, Decoder, Position};
 use crate::nn::device::{Buffer, Matrix, MatrixMut, Slice};
-use crate::nn::hadamard::{self, Turn};
+use crate::nn::hadamard;
 use crate::nn::loss::RowLoss;
 use crate::nn::parameters::Layout;
 use crate::nn::parts::Params;
+use crate::nn::turn::Turn;
 use crate::recipe::device::Quantize;
 use crate::recipe::{Engine, Images, Phase, Plan, Recipe, WeightCache};
 use exmy::error::{Error, Result};

@@ -52,6 +52,7 @@ pub mod site;
 #[doc(hidden)]
 pub mod steps;
 pub mod stopwatch;
+pub mod turn;
 
 pub use device::{Cpu, Device};
 pub use real::Real;

@@ -37,13 +37,14 @@ pub use pieces::Piece;
 use crate::nn::attention::Shape;
 use crate::nn::batch::{Batch, Model};
 use crate::nn::device::{Buffer, Cpu, Device, Matrix, MatrixMut, Slice, SliceMut, empty};
-use crate::nn::hadamard::{Rotation, Turn};
+use crate::nn::hadamard::Rotation;
 use crate::nn::linear::Products;
 use crate::nn::parameters::Layout;
 use crate::nn::parts::{Context, MlpSaved, Normed, Params, Pass, Spare};
 use crate::nn::real::Real;
 use crate::nn::rope;
 use crate::nn::site::Place;
+use crate::nn::turn::Turn;
 use places::{Mixing, Places};
 
 /// A model's structure and working memory on a device; parameters and gradients are the caller's.

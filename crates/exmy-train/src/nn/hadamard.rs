@@ -13,10 +13,7 @@
 //! to 256 only 188 and 236 are not there. The matrix of the product is Sylvester's of order `2^k` times that
 //! of order m (Kronecker). m is at most 4096, so that no width asks for a matrix that does not fit.
 
-use crate::nn::device::{Buffer, Device, Matrix, MatrixMut, SliceMut};
 use crate::nn::real::Real;
-use crate::nn::site::Product;
-use exmy::gemm::f32::Output;
 use exmy::parallel;
 use exmy::random::{Philox, Stream};
 use exmy::simd::kernel;
@@ -263,6 +260,11 @@ impl Rotation {
         self.signs.len()
     }
 
+    /// The diagonal of D.
+    pub(crate) fn signs(&self) -> &[f64] {
+        &self.signs
+    }
+
     /// Rotates a vector.
     ///
     /// # Panics
@@ -293,58 +295,14 @@ impl Rotation {
     }
 }
 
-/// A rotation of rows in a device's numbers. What [`Rotation`] does in f64 is here, in this order: each
-/// number times its sign; of numbers h apart, h the length of a part, then twice that and so on, sum and
-/// difference in place of the two; each part times a Hadamard matrix over the root of the row's length, a
-/// [product](Device::matmul) of the device. The same bits on all devices.
-#[derive(Debug)]
-pub struct Turn<D: Device> {
-    signs: Buffer<D>,
-    /// (part, part).
-    matrix: Buffer<D>,
-    part: usize,
-}
-
-impl<D: Device> Turn<D> {
-    /// The same as a rotation, but for rounding.
-    ///
-    /// # Panics
-    /// Never: the order of a part is known wherever that of the whole is.
-    pub fn new(device: &D, rotation: &Rotation) -> Self {
-        let n = rotation.width();
-        let part = part(n).expect("a known order");
-        let root = libm::sqrt(n as f64);
-        let small = matrix(part).expect("a known order").into_iter();
-        let numbers = |x: f64| D::Real::from_f64(x);
-        Self {
-            signs: device.buffer(rotation.signs.iter().copied().map(numbers).collect()),
-            matrix: device.buffer(small.map(|x| numbers(f64::from(x) / root)).collect()),
-            part,
-        }
-    }
-
-    /// Rotates rows `x` into `y`; `x` does not keep its numbers.
-    ///
-    /// # Panics
-    /// If they are no whole rows, or differ in length.
-    pub fn apply(&self, device: &D, mut x: SliceMut<'_, D>, y: SliceMut<'_, D>) {
-        let (parts, part) = (x.len() / self.part, self.part);
-        device.butterflies(x.again(), self.signs.all(), part);
-        let (x, q) =
-            (Matrix::new(x.read(), parts, part), Matrix::new(self.matrix.all(), part, part));
-        // The one of the three products that transposes nothing.
-        device.matmul(Product::GradInput, x, q, MatrixMut::new(y, parts, part), Output::Overwrite);
-    }
-}
-
 /// Numbers of a row that are multiplied by a matrix together, of rows of n.
-fn part(n: usize) -> Option<usize> {
+pub(crate) fn part(n: usize) -> Option<usize> {
     let (m, _) = smallest(n)?;
     let wide = |part: &usize| *part >= PART.min(n);
     core::iter::successors(Some(m), |part| Some(2 * part)).find(wide)
 }
 
-/// Numbers that a [`Turn`] of rows of n holds; none if the order is not known.
+/// Numbers that a [`Turn`](crate::nn::turn::Turn) of rows of n holds; none if the order is not known.
 pub fn held(n: usize) -> usize {
     part(n).map_or(0, |part| n + part * part)
 }

@@ -2,10 +2,10 @@
 
 use super::{Context, Linear};
 use crate::nn::device::{Buffer, Device, Roundings, Slice, SliceMut, empty};
-use crate::nn::hadamard::Turn;
 use crate::nn::linear::Products;
 use crate::nn::relu::Function;
 use crate::nn::site::{Place, Vector};
+use crate::nn::turn::Turn;
 
 /// The function between the products of an MLP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,8 @@
 use exmy::random::{Philox, Stream};
 use exmy::simd::{Level, with_level};
 use exmy_train::nn::device::Cpu;
-use exmy_train::nn::hadamard::{Rotation, Turn, butterflies, held, is_known, matrix};
+use exmy_train::nn::hadamard::{Rotation, butterflies, held, is_known, matrix};
+use exmy_train::nn::turn::Turn;
 
 /// Whether all elements are signs, and rows are orthogonal: 64 signs a word.
 fn is_hadamard(n: usize, matrix: &[i8]) -> bool {
