@@ -45,7 +45,7 @@ impl BlockTensor {
     ///
     /// # Errors
     /// If the format's parts do not go together, there are more or fewer bytes than the shape needs, the
-    /// tensor scale is missing, is given where the format has none, or is not finite and positive, or the
+    /// tensor scale is missing, is given where the format has none, or is negative or not finite, or the
     /// device fails.
     pub fn from_parts(
         format: BlockFormat,

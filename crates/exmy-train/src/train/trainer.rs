@@ -165,13 +165,11 @@ impl<'a, D: Quantize> Trainer<'a, D> {
         model.set_z_loss(config.train.z_loss);
         let layout = config.model.layout();
         let plan = config.recipe.settled(&layout, config.train.steps)?;
-        let (params, kept) = match leads {
-            true => {
-                let kept = config.train.optimizer().moments().len();
-                (device.buffer(config.model.initialize(config.seed)), kept)
-            }
-            false => (zeros(&device, layout.len()), 0),
+        let params = match leads {
+            true => device.buffer(config.model.initialize(config.seed)),
+            false => zeros(&device, layout.len()),
         };
+        let kept = if leads { config.train.optimizer().moments().len() } else { 0 };
         let grads = zeros(&device, params.len());
         let read = config.train.batch * config.model.context();
         Ok(Self {

@@ -51,7 +51,8 @@ impl Party {
             let (config, data, device, link) = match begun() {
                 Ok(begun) => begun,
                 Err(error) => {
-                    wire.tell(&text_of(&Message::Failed(error.to_string()))?)?;
+                    // If rank 0 is gone, what went wrong here is said here.
+                    let _ = wire.tell(&text_of(&Message::Failed(error.to_string()))?);
                     return self.parting().ok_or(error);
                 }
             };
