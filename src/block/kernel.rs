@@ -36,6 +36,8 @@ const LANES: usize = 16;
 pub(crate) trait Step {
     /// Whether it uses random words.
     const RANDOM: bool;
+    /// Whether it makes codes.
+    const IS_CODE: bool;
     /// What it writes.
     type Out: Copy;
     /// Any of those.
@@ -52,6 +54,7 @@ pub(crate) struct Codes<M, C>(PhantomData<(M, C)>);
 
 impl<M: Mode> Step for Values<M> {
     const RANDOM: bool = M::RANDOM;
+    const IS_CODE: bool = false;
     type Out = f32;
     #[inline(always)]
     fn zero() -> f32 {
@@ -66,6 +69,7 @@ impl<M: Mode> Step for Values<M> {
 
 impl<M: Mode, C: Bits> Step for Codes<M, C> {
     const RANDOM: bool = M::RANDOM;
+    const IS_CODE: bool = true;
     type Out = C;
 
     #[inline(always)]
@@ -104,16 +108,26 @@ kernel! {
         out: &'a mut [S::Out],
     ) {
         let places = *places;
-        match of.width {
-            1 => lanes::<S>(&places, of, out),
-            // The widths of NVFP4 and MX, so that a block costs no counting.
-            16 => blocks::<S, 16>(&places, of, out),
-            32 => blocks::<S, 32>(&places, of, out),
-            width => {
-                let each = of.x.chunks(width).zip(out.chunks_mut(width)).enumerate();
-                for (i, (x, out)) in each {
-                    block::<S>(&places, of.block(i, i * width, x), out);
-                }
+        // What becomes of the sign of a zero is asked once, not in the loops.
+        if S::IS_CODE && !places.negative_zero {
+            all::<S>(&places.with_negative_zero(false), of, out);
+        } else {
+            all::<S>(&places.with_negative_zero(true), of, out);
+        }
+    }
+}
+
+#[inline(always)]
+fn all<S: Step>(places: &Places, of: Elements<'_>, out: &mut [S::Out]) {
+    match of.width {
+        1 => lanes::<S>(places, of, out),
+        // The widths of NVFP4 and MX, so that a block costs no counting.
+        16 => blocks::<S, 16>(places, of, out),
+        32 => blocks::<S, 32>(places, of, out),
+        width => {
+            let each = of.x.chunks(width).zip(out.chunks_mut(width)).enumerate();
+            for (i, (x, out)) in each {
+                block::<S>(places, of.block(i, i * width, x), out);
             }
         }
     }

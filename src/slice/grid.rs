@@ -211,8 +211,10 @@ impl Grid {
     #[inline(always)]
     fn finish(&self, magnitude: u32, sign: u32, units: u32, unit: i32) -> u32 {
         let [plus, minus] = &self.edges;
-        let pick = |plus, minus| if sign == 0 { plus } else { minus };
-        let largest = if sign == 0 { plus.largest } else { minus.largest };
+        // By masks: of choices within choices the compiler makes a tangle of conditions.
+        let negative = ((sign as i32) >> 31) as u32;
+        let pick = |plus: u32, minus: u32| plus ^ ((plus ^ minus) & negative);
+        let largest = f32::from_bits(pick(plus.largest.to_bits(), minus.largest.to_bits()));
         // 2^unit may be no binary32 number; its two halves are, and each product is exact.
         let value = units as f32 * power(unit >> 1) * power(unit - (unit >> 1));
         let mut bits = value.to_bits() | sign;

@@ -46,7 +46,7 @@ pub(crate) struct Places {
     /// `23 - M`.
     code_shift: u32,
     /// Whether a negative number that rounds to zero has the sign.
-    negative_zero: bool,
+    pub(super) negative_zero: bool,
 }
 
 impl Places {
@@ -118,6 +118,12 @@ impl Places {
             code_shift: (23 - man_bits) as u32,
             negative_zero: format.has_negative_zero() && !zeros.1,
         })
+    }
+
+    /// The same for formats in which a negative number that rounds to zero has the sign, or has not.
+    #[inline(always)]
+    pub(super) fn with_negative_zero(self, negative_zero: bool) -> Self {
+        Self { negative_zero, ..self }
     }
 
     /// The element's magnitude, rounded, and its sign as the sign of a number of unspecified

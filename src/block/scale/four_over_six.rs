@@ -21,6 +21,7 @@
 //! than 16 row after row. Rows run along the reduction axis.
 
 use alloc::vec::Vec;
+use core::array;
 
 use super::nvfp4::{TensorFactors, at_most_max};
 
@@ -121,19 +122,17 @@ impl FourOverSix {
     }
 
     /// The sum of a block from those of its rows.
+    #[inline]
     pub(crate) fn sum(of_rows: &[f32]) -> f32 {
-        if of_rows.len() > 16 {
-            return of_rows.iter().fold(0.0, |sum, row| sum + row);
-        }
         let mut rows = [0.0; 16];
-        rows[..of_rows.len()].copy_from_slice(of_rows);
-        let mut half = 8;
-        while half > 0 {
-            for i in 0..half {
-                rows[i] += rows[i + half];
-            }
-            half /= 2;
+        match *of_rows {
+            // What is added to the row of a flat block is fifteen zeros.
+            [row] => return row + 0.0,
+            _ if of_rows.len() > 16 => return of_rows.iter().fold(0.0, |sum, row| sum + row),
+            _ => rows[..of_rows.len()].copy_from_slice(of_rows),
         }
-        rows[0]
+        let [a, b, c, d, e, f, g, h] = array::from_fn(|i| rows[i] + rows[i + 8]);
+        let [a, b, c, d] = [a + e, b + f, c + g, d + h];
+        (a + c) + (b + d)
     }
 }
