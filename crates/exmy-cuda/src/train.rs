@@ -2,7 +2,7 @@
 //!
 //! [`Cuda`] implements exmy-train's [`Device`](exmy_train::nn::device::Device). Each operation starts kernels
 //! of `kernels/layers` on one stream and returns; only what the trait says waits. What fails is remembered,
-//! as the trait asks, and [`check`](exmy_train::nn::device::Device::check) reports it.
+//! as the trait asks, and [`check`](exmy_train::nn::device::Storage::check) reports it.
 //!
 //! NaN is the one value whose bits may differ from a CPU's: a GPU makes 0x7FFFFFFF of every arithmetic NaN.
 

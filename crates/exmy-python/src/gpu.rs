@@ -16,7 +16,7 @@ use exmy::quantizer::{Axis, Quantizer};
 use exmy::random::Philox;
 use exmy_cuda::train::Cuda;
 use exmy_cuda::{Device, Element, View, ViewMut};
-use exmy_train::nn::device::{Buffer, Device as _};
+use exmy_train::nn::device::{Buffer, Storage as _};
 use exmy_train::recipe::memory::Memory;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;

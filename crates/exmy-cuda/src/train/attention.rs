@@ -4,7 +4,7 @@
 #![allow(unsafe_code)]
 
 use exmy_train::nn::attention::Shape;
-use exmy_train::nn::device::{Slice, SliceMut};
+use exmy_train::nn::device::{Slice, SliceMut, SoftmaxAttention};
 
 use super::Cuda;
 use super::memory::Parts;
@@ -96,12 +96,6 @@ fn columns(shape: &Shape) -> [usize; 3] {
 }
 
 impl Cuda {
-    pub(super) fn attention_memory(shape: &Shape) -> usize {
-        // Backward needs probabilities that were not kept, and gradients of scores.
-        let one = 2 * square(shape);
-        one * (MOST / one.max(1)).clamp(1, shape.batch.max(1))
-    }
-
     /// Rows of tiles, and whether they are of 128 rows or of 64.
     fn tiles(&self, shape: &Shape, units: usize) -> (usize, bool) {
         let wide = shape.sequence.div_ceil(128);
@@ -188,7 +182,45 @@ impl Cuda {
         unsafe { launch.run(Grid::cover(rows * 16, 128)) }
     }
 
-    pub(super) fn attention_forward(
+    #[track_caller]
+    fn is_split(&self, shape: &Shape, qkv: Slice<'_, Self>, square: usize) -> bool {
+        let tokens = shape.batch * shape.sequence;
+        check(
+            shape,
+            [
+                ("qkv", qkv.len(), tokens * shape.qkv_width()),
+                ("the square", square, shape.probabilities()),
+                ("", 0, 0),
+            ],
+        )
+    }
+
+    fn dots(
+        &self,
+        shape: &Shape,
+        [a, b]: [&Rows<'_>; 2],
+        scale: f32,
+        out: Slice<'_, Self>,
+    ) -> Result<()> {
+        let launch = Launch::new(self.device(), &ATTENTION, "split_scores");
+        let launch = b.launch(a.launch(launch, shape, 0), shape, 0);
+        let launch = launch.value(scale).slice(out).value(Heads::new(shape, shape.batch));
+        let tiles = shape.sequence.div_ceil(16) as u32;
+        let mut grid = Grid::planar((shape.batch * shape.heads) as u32, tiles, 256);
+        grid.blocks[2] = tiles;
+        // SAFETY: the operands' lengths were compared with the shape; rows of 16 cover those of the square.
+        unsafe { launch.run(grid) }
+    }
+}
+
+impl SoftmaxAttention for Cuda {
+    fn attention_scratch(&self, shape: &Shape) -> usize {
+        // Backward needs probabilities that were not kept, and gradients of scores.
+        let one = 2 * square(shape);
+        one * (MOST / one.max(1)).clamp(1, shape.batch.max(1))
+    }
+
+    fn attention(
         &self,
         shape: &Shape,
         qkv: Slice<'_, Self>,
@@ -229,7 +261,7 @@ impl Cuda {
         });
     }
 
-    pub(super) fn attention_of_cache(
+    fn attention_cached(
         &self,
         shape: &Shape,
         qkv: Slice<'_, Self>,
@@ -274,7 +306,7 @@ impl Cuda {
         });
     }
 
-    pub(super) fn attention_back(
+    fn attention_backward(
         &self,
         shape: &Shape,
         qkv: Slice<'_, Self>,
@@ -334,7 +366,7 @@ impl Cuda {
         });
     }
 
-    pub(super) fn split_scores(&self, shape: &Shape, qkv: Slice<'_, Self>, s: SliceMut<'_, Self>) {
+    fn scores(&self, shape: &Shape, qkv: Slice<'_, Self>, s: SliceMut<'_, Self>) {
         if !self.is_split(shape, qkv, s.len()) {
             return;
         }
@@ -343,7 +375,7 @@ impl Cuda {
         self.attempt(|| self.dots(shape, [&q, &k], scale(shape), s.read()));
     }
 
-    pub(super) fn split_softmax(&self, shape: &Shape, s: SliceMut<'_, Self>) {
+    fn softmax(&self, shape: &Shape, s: SliceMut<'_, Self>) {
         expect("softmax", "s", s.len(), shape.probabilities());
         if !s.is_empty() {
             self.attempt(|| {
@@ -352,7 +384,7 @@ impl Cuda {
         }
     }
 
-    pub(super) fn split_values(
+    fn weigh(
         &self,
         shape: &Shape,
         qkv: Slice<'_, Self>,
@@ -369,7 +401,7 @@ impl Cuda {
         self.attempt(|| self.weighted(shape, all, how, p, &v, (&mut y, shape.width(), 0)));
     }
 
-    pub(super) fn split_values_backward(
+    fn weigh_backward(
         &self,
         shape: &Shape,
         qkv: Slice<'_, Self>,
@@ -395,12 +427,7 @@ impl Cuda {
         });
     }
 
-    pub(super) fn split_softmax_backward(
-        &self,
-        shape: &Shape,
-        p: Slice<'_, Self>,
-        d: SliceMut<'_, Self>,
-    ) {
+    fn softmax_backward(&self, shape: &Shape, p: Slice<'_, Self>, d: SliceMut<'_, Self>) {
         expect("softmax_backward", "p", p.len(), shape.probabilities());
         expect("softmax_backward", "d", d.len(), p.len());
         if !p.is_empty() {
@@ -409,7 +436,7 @@ impl Cuda {
         }
     }
 
-    pub(super) fn split_scores_backward(
+    fn scores_backward(
         &self,
         shape: &Shape,
         qkv: Slice<'_, Self>,
@@ -432,36 +459,6 @@ impl Cuda {
             sums(false, &k, to_q)?;
             sums(true, &q, to_k)
         });
-    }
-
-    #[track_caller]
-    fn is_split(&self, shape: &Shape, qkv: Slice<'_, Self>, square: usize) -> bool {
-        let tokens = shape.batch * shape.sequence;
-        check(
-            shape,
-            [
-                ("qkv", qkv.len(), tokens * shape.qkv_width()),
-                ("the square", square, shape.probabilities()),
-                ("", 0, 0),
-            ],
-        )
-    }
-
-    fn dots(
-        &self,
-        shape: &Shape,
-        [a, b]: [&Rows<'_>; 2],
-        scale: f32,
-        out: Slice<'_, Self>,
-    ) -> Result<()> {
-        let launch = Launch::new(self.device(), &ATTENTION, "split_scores");
-        let launch = b.launch(a.launch(launch, shape, 0), shape, 0);
-        let launch = launch.value(scale).slice(out).value(Heads::new(shape, shape.batch));
-        let tiles = shape.sequence.div_ceil(16) as u32;
-        let mut grid = Grid::planar((shape.batch * shape.heads) as u32, tiles, 256);
-        grid.blocks[2] = tiles;
-        // SAFETY: the operands' lengths were compared with the shape; rows of 16 cover those of the square.
-        unsafe { launch.run(grid) }
     }
 }
 

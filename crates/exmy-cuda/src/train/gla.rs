@@ -1,8 +1,9 @@
-//! Gated linear attention: calls of `kernels/layers/gla.cu`, a block for each sequence and head.
+//! Gated linear attention: calls of `kernels/layers/gla.cu`, a block for each sequence and head, and of
+//! `kernels/layers/elementwise.cu` for its gates.
 
 #![allow(unsafe_code)]
 
-use exmy_train::nn::device::{Slice, SliceMut};
+use exmy_train::nn::device::{LinearAttention, Matrix, MatrixMut, Slice, SliceMut};
 use exmy_train::nn::gla::{CHUNK, Shape};
 
 use super::Cuda;
@@ -65,18 +66,23 @@ impl Cuda {
         let work = if self.shared_for(own) > 0 { 0 } else { own };
         shape.heads * (work + if backward { states(shape) } else { 0 })
     }
+}
 
-    pub(super) fn gla_memory(&self, shape: &Shape) -> usize {
+impl LinearAttention for Cuda {
+    fn gla_scratch(&self, shape: &Shape) -> usize {
         let one = self.gla_sequence(shape, true).max(self.gla_sequence(shape, false));
         one * (MOST / one.max(1)).clamp(1, shape.batch.max(1))
     }
 
-    pub(super) fn gla_forward(
+    fn gla(
         &self,
         shape: &Shape,
-        (qkv, stride): (Slice<'_, Self>, usize),
+        qkv: Slice<'_, Self>,
+        stride: usize,
         alpha: Slice<'_, Self>,
-        [y, held, scratch]: [SliceMut<'_, Self>; 3],
+        y: SliceMut<'_, Self>,
+        held: SliceMut<'_, Self>,
+        scratch: SliceMut<'_, Self>,
     ) {
         let tokens = shape.batch * shape.sequence;
         let lengths = [
@@ -121,13 +127,16 @@ impl Cuda {
         });
     }
 
-    pub(super) fn gla_back(
+    fn gla_backward(
         &self,
         shape: &Shape,
-        (qkv, stride): (Slice<'_, Self>, usize),
+        qkv: Slice<'_, Self>,
+        stride: usize,
         alpha: Slice<'_, Self>,
         dy: Slice<'_, Self>,
-        [dqkv, dga, scratch]: [SliceMut<'_, Self>; 3],
+        dqkv: SliceMut<'_, Self>,
+        dga: SliceMut<'_, Self>,
+        scratch: SliceMut<'_, Self>,
     ) {
         let tokens = shape.batch * shape.sequence;
         let lengths = [
@@ -171,6 +180,50 @@ impl Cuda {
                 unsafe { launch.run(grid)? };
             }
             Ok(())
+        });
+    }
+
+    fn decay(&self, z: Slice<'_, Self>, tau: f64, least: f64, alpha: SliceMut<'_, Self>) {
+        assert_eq!(z.len(), alpha.len(), "decay: one decay for each gate");
+        self.each("decay", z.len(), |launch| {
+            launch.slice(z).value((1.0 / tau) as f32).value(least as f32).slice(alpha.read())
+        });
+    }
+
+    fn decay_backward(&self, z: Slice<'_, Self>, tau: f64, least: f64, d: SliceMut<'_, Self>) {
+        assert_eq!(z.len(), d.len(), "decay_backward: one gradient for each gate");
+        self.each("decay_backward", z.len(), |launch| {
+            launch.slice(z).value((1.0 / tau) as f32).value(least as f32).slice(d.read())
+        });
+    }
+
+    fn swish_gate(&self, x: Slice<'_, Self>, gates: Matrix<'_, Self>, y: SliceMut<'_, Self>) {
+        let (rows, width) = (gates.rows(), gates.cols());
+        assert!(rows * width == x.len() && y.len() == x.len(), "swish_gate: shapes do not fit");
+        self.rows("swish_gate", rows, |launch| {
+            let launch = launch.slice(x).matrix(gates).value(rows as u64).value(width as u32);
+            launch.slice(y.read())
+        });
+    }
+
+    fn swish_gate_backward(
+        &self,
+        x: Slice<'_, Self>,
+        gates: Matrix<'_, Self>,
+        d: SliceMut<'_, Self>,
+        d_gates: MatrixMut<'_, Self>,
+    ) {
+        let (rows, width) = (gates.rows(), gates.cols());
+        let like = (d_gates.rows(), d_gates.cols());
+        let stride = d_gates.stride() == gates.stride() || rows < 2;
+        assert!(
+            rows * width == x.len() && d.len() == x.len() && like == (rows, width) && stride,
+            "gradients are shaped as values"
+        );
+        let d_gates = d_gates.into_data();
+        self.rows("swish_gate_backward", rows, |launch| {
+            let launch = launch.slice(x).matrix(gates).value(rows as u64).value(width as u32);
+            launch.slice(d.read()).slice(d_gates.read())
         });
     }
 }

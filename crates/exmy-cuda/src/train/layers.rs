@@ -1,28 +1,20 @@
-//! Operations on elements: calls of `kernels/layers/elementwise.cu`.
+//! Operations on elements, and sums over rows: calls of `kernels/layers/elementwise.cu` and `sums.cu`.
 
 #![allow(unsafe_code)]
 
-use exmy::random::Philox;
+use exmy::gemm::f32::Output;
 use exmy::round::Rounding;
-use exmy_train::nn::device::{Matrix, MatrixMut, Roundings, Slice, SliceMut};
-use exmy_train::nn::optimizer::{Optimizer, Update};
+use exmy_train::nn::device::{Layers, Matrix, MatrixMut, Roundings, Slice, SliceMut};
 use exmy_train::nn::relu::Function;
+use exmy_train::nn::site::Product;
+use exmy_train::nn::stopwatch::Way;
 
 use super::Cuda;
 use super::memory::{Parts, Tokens};
 use super::norms::{Step, expect};
 use crate::backend::Grid;
-use crate::launch::{Launch, Plain};
-use crate::module::{ELEMENTWISE, Module};
-use crate::rounder::Words;
-
-/// A list of numbers of 32 bits that a kernel takes as one structure.
-#[repr(transparent)]
-#[derive(Clone, Copy)]
-struct Scalars<const N: usize>([f32; N]);
-
-// SAFETY: an array of numbers has no gaps.
-unsafe impl<const N: usize> Plain for Scalars<N> {}
+use crate::launch::Launch;
+use crate::module::{ELEMENTWISE, Module, SUMS};
 
 /// Elements by threads, four to each.
 fn by_elements(count: usize) -> Grid {
@@ -73,7 +65,7 @@ impl Cuda {
         }
     }
 
-    fn rows<'a>(
+    pub(super) fn rows<'a>(
         &'a self,
         name: &'static str,
         rows: usize,
@@ -91,46 +83,26 @@ impl Cuda {
             });
         }
     }
+}
 
-    pub(super) fn set_matrix(&self, x: MatrixMut<'_, Self>, value: f32) {
-        let (rows, cols, stride) = (x.rows(), x.cols(), x.stride());
-        let mut data = x.into_data();
-        if cols == stride || rows == 1 {
-            return self.set_all(data.part(0..rows * cols), value);
-        }
-        self.rows("fill_rows", rows, |launch| {
-            let launch = launch.slice(data.read()).value(rows as u64).value(cols as u32);
-            launch.value(stride as u64).value(value)
-        });
-    }
-
-    pub(super) fn copy_matrix(&self, from: Matrix<'_, Self>, to: MatrixMut<'_, Self>) {
-        let (rows, cols) = (from.rows(), from.cols());
-        assert_eq!((rows, cols), (to.rows(), to.cols()), "copies have the shape of the original");
-        if rows == 1 || cols == from.stride() && cols == to.stride() {
-            let to = to.into_data();
-            return self
-                .each("copy", rows * cols, |launch| launch.slice(from.data()).slice(to.read()));
-        }
-        let stride = to.stride() as u64;
-        let to = to.into_data();
-        self.rows("copy_rows", rows, |launch| {
-            let launch = launch.matrix(from).slice(to.read()).value(rows as u64);
-            launch.value(cols as u32).value(stride)
-        });
-    }
-
-    pub(super) fn sum_into(&self, y: SliceMut<'_, Self>, x: Slice<'_, Self>) {
+impl Layers for Cuda {
+    fn add_assign(&self, y: SliceMut<'_, Self>, x: Slice<'_, Self>) {
         expect("add_assign", "x", x.len(), y.len());
         self.each("add_assign", x.len(), |launch| launch.slice(y.read()).slice(x));
     }
 
-    pub(super) fn bias(
+    fn matmul(
         &self,
-        how: Option<Rounding>,
-        rows: SliceMut<'_, Self>,
-        bias: Slice<'_, Self>,
+        product: Product,
+        left: Matrix<'_, Self>,
+        right: Matrix<'_, Self>,
+        out: MatrixMut<'_, Self>,
+        mode: Output,
     ) {
+        self.product(product, left, right, out, mode, None, false);
+    }
+
+    fn add_bias(&self, how: Option<Rounding>, rows: SliceMut<'_, Self>, bias: Slice<'_, Self>) {
         let (width, count) = of_width("add_bias", rows.len(), bias.len());
         self.rows("add_bias", count, |launch| {
             let launch = launch.slice(rows.read()).value(count as u64).slice(bias);
@@ -138,7 +110,20 @@ impl Cuda {
         });
     }
 
-    pub(super) fn function(
+    fn bias_backward(
+        &self,
+        how: Option<Rounding>,
+        dy: Slice<'_, Self>,
+        d_bias: SliceMut<'_, Self>,
+    ) {
+        let (width, rows) = of_width("bias_backward", dy.len(), d_bias.len());
+        self.start(&SUMS, "bias_backward", Grid::new(width.div_ceil(32) as u32, 256), |launch| {
+            let launch = launch.slice(dy).value(rows as u64).value(width as u32);
+            launch.slice(d_bias.read()).value(Step::new(how))
+        });
+    }
+
+    fn activate(
         &self,
         function: Function,
         [forward, _]: Roundings,
@@ -157,7 +142,7 @@ impl Cuda {
         });
     }
 
-    pub(super) fn function_back(
+    fn activate_backward(
         &self,
         function: Function,
         [forward, back]: Roundings,
@@ -176,7 +161,7 @@ impl Cuda {
         });
     }
 
-    pub(super) fn gated(
+    fn swiglu(
         &self,
         [forward, back]: Roundings,
         gate_up: Slice<'_, Self>,
@@ -196,7 +181,7 @@ impl Cuda {
         });
     }
 
-    pub(super) fn gated_back(
+    fn swiglu_backward(
         &self,
         [forward, back]: Roundings,
         gate_up: Slice<'_, Self>,
@@ -218,14 +203,15 @@ impl Cuda {
         });
     }
 
-    pub(super) fn turn(
+    fn rotate(
         &self,
         x: SliceMut<'_, Self>,
         [width, heads, half]: [usize; 3],
         sequence: usize,
         [cos, sin]: [Slice<'_, Self>; 2],
-        sign: f32,
+        way: Way,
     ) {
+        let sign: f32 = if way == Way::Forward { 1.0 } else { -1.0 };
         assert!(2 * half * heads <= width, "{heads} heads do not fit rows of {width}");
         let context = cos.len() / half.max(1);
         assert!(
@@ -240,7 +226,7 @@ impl Cuda {
         });
     }
 
-    pub(super) fn butterfly(&self, x: SliceMut<'_, Self>, signs: Slice<'_, Self>, part: usize) {
+    fn butterflies(&self, x: SliceMut<'_, Self>, signs: Slice<'_, Self>, part: usize) {
         let n = signs.len();
         let (_, rows) = of_width("butterflies", x.len(), n);
         assert!(
@@ -252,61 +238,7 @@ impl Cuda {
         });
     }
 
-    pub(super) fn decays(
-        &self,
-        z: Slice<'_, Self>,
-        [tau, least]: [f64; 2],
-        alpha: SliceMut<'_, Self>,
-    ) {
-        assert_eq!(z.len(), alpha.len(), "decay: one decay for each gate");
-        self.each("decay", z.len(), |launch| {
-            launch.slice(z).value((1.0 / tau) as f32).value(least as f32).slice(alpha.read())
-        });
-    }
-
-    pub(super) fn decays_back(
-        &self,
-        z: Slice<'_, Self>,
-        [tau, least]: [f64; 2],
-        d: SliceMut<'_, Self>,
-    ) {
-        assert_eq!(z.len(), d.len(), "decay_backward: one gradient for each gate");
-        self.each("decay_backward", z.len(), |launch| {
-            launch.slice(z).value((1.0 / tau) as f32).value(least as f32).slice(d.read())
-        });
-    }
-
-    pub(super) fn swish(&self, x: Slice<'_, Self>, gates: Matrix<'_, Self>, y: SliceMut<'_, Self>) {
-        let (rows, width) = (gates.rows(), gates.cols());
-        assert!(rows * width == x.len() && y.len() == x.len(), "swish_gate: shapes do not fit");
-        self.rows("swish_gate", rows, |launch| {
-            let launch = launch.slice(x).matrix(gates).value(rows as u64).value(width as u32);
-            launch.slice(y.read())
-        });
-    }
-
-    pub(super) fn swish_back(
-        &self,
-        x: Slice<'_, Self>,
-        gates: Matrix<'_, Self>,
-        d: SliceMut<'_, Self>,
-        d_gates: MatrixMut<'_, Self>,
-    ) {
-        let (rows, width) = (gates.rows(), gates.cols());
-        let like = (d_gates.rows(), d_gates.cols());
-        let stride = d_gates.stride() == gates.stride() || rows < 2;
-        assert!(
-            rows * width == x.len() && d.len() == x.len() && like == (rows, width) && stride,
-            "gradients are shaped as values"
-        );
-        let d_gates = d_gates.into_data();
-        self.rows("swish_gate_backward", rows, |launch| {
-            let launch = launch.slice(x).matrix(gates).value(rows as u64).value(width as u32);
-            launch.slice(d.read()).slice(d_gates.read())
-        });
-    }
-
-    pub(super) fn embedded(
+    fn embed(
         &self,
         tokens: &Tokens,
         table: Slice<'_, Self>,
@@ -341,66 +273,36 @@ impl Cuda {
         });
     }
 
-    pub(super) fn drawn(
-        &self,
-        x: SliceMut<'_, Self>,
-        start: u64,
-        philox: &Philox,
-        size: Option<f32>,
-    ) {
-        if x.is_empty() {
+    fn embed_backward(&self, tokens: &Tokens, dy: Slice<'_, Self>, d_table: SliceMut<'_, Self>) {
+        if tokens.is_empty() {
             return;
         }
-        let words = Words::new(Some(*philox), start);
-        let blocks = (start % 4) as usize + x.len();
-        self.start(&ELEMENTWISE, "normals", Grid::cover(blocks.div_ceil(4), 256), |launch| {
-            let launch = launch.slice(x.read()).value(x.len() as u64).value(words);
-            launch.value(u32::from(size.is_some())).value(size.unwrap_or_default())
+        let width = dy.len() / tokens.len();
+        assert!(width > 0 && width * tokens.len() == dy.len(), "embed_backward: whole rows");
+        tokens.check("embed_backward: token", d_table.len() / width);
+        let grid = Grid::planar(tokens.distinct() as u32, width.div_ceil(128) as u32, 128);
+        self.start(&SUMS, "embed_backward", grid, |launch| {
+            let launch = launch.tokens(tokens).order(tokens).slice(dy);
+            launch.value(width as u32).slice(d_table.read())
         });
     }
 
-    pub(super) fn step(
+    fn positions_backward(
         &self,
-        optimizer: &Optimizer,
-        at: &Update,
-        params: SliceMut<'_, Self>,
-        grads: Slice<'_, Self>,
-        [m, v]: [SliceMut<'_, Self>; 2],
+        dy: Slice<'_, Self>,
+        width: usize,
+        sequence: usize,
+        d_positions: SliceMut<'_, Self>,
     ) {
-        let len = params.len();
-        let moments = optimizer.moments().len();
-        assert!(
-            grads.len() == len
-                && m.len() == if moments > 0 { len } else { 0 }
-                && v.len() == if moments > 1 { len } else { 0 },
-            "{optimizer:?}: {len} parameters, {} gradients, moments of {} and {} elements",
-            grads.len(),
-            m.len(),
-            v.len()
-        );
-        match optimizer {
-            Optimizer::AdamW(adamw) => {
-                let c = adamw.coefficients::<f32>(at);
-                let numbers =
-                    [c.keep, c.rise1, c.beta2, c.rise2, c.step, c.correction2, c.eps, c.grad_scale];
-                self.each("adamw", len, |launch| {
-                    let launch = launch.value(Scalars(numbers)).slice(params.read());
-                    launch.slice(grads).slice(m.read()).slice(v.read())
-                });
-            }
-            Optimizer::Sgd(sgd) => {
-                let keep = if at.decay { (1.0 - at.lr * sgd.weight_decay) as f32 } else { 1.0 };
-                let name = if moments == 0 { "sgd" } else { "sgd_momentum" };
-                self.each(name, len, |launch| {
-                    let launch = launch.value(keep).value(-at.lr as f32);
-                    if moments == 0 {
-                        return launch.value(at.grad_scale).slice(params.read()).slice(grads);
-                    }
-                    let launch = launch.value(sgd.momentum as f32).value(at.grad_scale);
-                    launch.slice(params.read()).slice(grads).slice(m.read())
-                });
-            }
+        if dy.is_empty() {
+            return;
         }
+        let len = sequence * width;
+        let (_, sequences) = of_width("positions_backward", dy.len(), len);
+        assert!(d_positions.len() >= len, "positions_backward: {len} elements of positions");
+        self.start(&SUMS, "positions_backward", Grid::cover(len, 256), |launch| {
+            launch.slice(dy).value(sequences as u64).value(len as u64).slice(d_positions.read())
+        });
     }
 }
 

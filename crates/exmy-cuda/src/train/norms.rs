@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use exmy::round::{Rounding, StochasticVariant};
-use exmy_train::nn::device::{NormSteps, Slice, SliceMut};
+use exmy_train::nn::device::{NormSteps, Norms, Slice, SliceMut};
 use exmy_train::nn::norm::{Norm, ROW_BLOCK};
 
 use super::Cuda;
@@ -74,8 +74,8 @@ fn rows_by_lanes(rows: usize) -> Grid {
     Grid::cover(rows * 16, 256)
 }
 
-impl Cuda {
-    pub(super) fn norm_rows(
+impl Norms for Cuda {
+    fn norm(
         &self,
         how: &NormSteps,
         x: Slice<'_, Self>,
@@ -115,7 +115,7 @@ impl Cuda {
         });
     }
 
-    pub(super) fn norm_rows_backward(
+    fn norm_backward(
         &self,
         how: &NormSteps,
         x: Slice<'_, Self>,

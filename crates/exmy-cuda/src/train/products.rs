@@ -2,7 +2,7 @@
 
 use exmy::gemm::f32::Output;
 use exmy::gemm::fast::Scaling;
-use exmy_train::nn::device::{Matrix, MatrixMut};
+use exmy_train::nn::device::{Matrix, MatrixMut, Storage};
 use exmy_train::nn::site::Product;
 
 use super::Cuda;
@@ -62,7 +62,7 @@ impl Cuda {
             fast.unwrap_or_default().map(|factor| factor.map(|factor| (factor, 1)));
         let scales = Scales { left: left_scale, right: right_scale };
         if depth == 0 && mode == Output::Overwrite {
-            return self.set_matrix(out, 0.0);
+            return self.fill(out, 0.0);
         }
         self.attempt(|| {
             let (left, right, out) = (view(left)?, view(right)?, view_mut(out.again())?);

@@ -15,7 +15,7 @@ use exmy::quantizer::{Axis, Quantizer, Target};
 use exmy::random::Philox;
 use exmy::round::{Rounding, Rules};
 use exmy::slice;
-use exmy_train::nn::device::{Buffer, Device, Matrix, MatrixMut, SliceMut};
+use exmy_train::nn::device::{Buffer, Matrix, MatrixMut, SliceMut, Storage};
 use exmy_train::nn::site::Product;
 use exmy_train::recipe::bump;
 use exmy_train::recipe::clip::{Clip, Inner};

@@ -67,7 +67,7 @@ fn gone() -> Error {
 
 /// What went wrong on a device first, or that a number has no memory.
 pub(super) fn failed(device: &Cuda) -> Error {
-    use exmy_train::nn::device::Device;
+    use exmy_train::nn::device::Storage;
     device.check().err().unwrap_or_else(|| Error::new("there is no memory for these numbers"))
 }
 
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
     use crate::backend::recorded::Record;
     use crate::train::verify;
-    use exmy_train::nn::device::{Device as _, MatrixMut};
+    use exmy_train::nn::device::{MatrixMut, Storage as _};
     use exmy_train::train::record::Metrics;
     use exmy_train::train::run::{Folder, Watch, claim, load_data};
     use exmy_train::train::together::train_together;

@@ -1,68 +1,43 @@
-//! Losses and sums over rows: calls of `kernels/layers/sums.cu` and `loss.cu`.
+//! Losses, normal numbers and the optimizer: calls of `kernels/layers/loss.cu`, `sums.cu` and
+//! `elementwise.cu`.
 
 #![allow(unsafe_code)]
 
-use exmy::round::Rounding;
-use exmy_train::nn::device::{Slice, SliceMut};
+use exmy::random::Philox;
+use exmy_train::nn::device::{Slice, SliceMut, Training};
 use exmy_train::nn::loss::RowLoss;
-use exmy_train::nn::optimizer::CHUNK;
+use exmy_train::nn::optimizer::{CHUNK, Optimizer, Update};
 
 use super::Cuda;
 use super::layers::of_width;
 use super::memory::{Parts, Scalar, Tokens};
-use super::norms::Step;
 use crate::Buffer;
 use crate::backend::Grid;
-use crate::launch::Launch;
-use crate::module::{LOSS, SUMS};
+use crate::launch::{Launch, Plain};
+use crate::module::{ELEMENTWISE, LOSS, SUMS};
+use crate::rounder::Words;
+
+/// A list of numbers of 32 bits that a kernel takes as one structure.
+#[repr(transparent)]
+#[derive(Clone, Copy)]
+struct Scalars<const N: usize>([f32; N]);
+
+// SAFETY: an array of numbers has no gaps.
+unsafe impl<const N: usize> Plain for Scalars<N> {}
 
 impl Cuda {
-    pub(super) fn bias_back(
-        &self,
-        how: Option<Rounding>,
-        dy: Slice<'_, Self>,
-        d_bias: SliceMut<'_, Self>,
-    ) {
-        let (width, rows) = of_width("bias_backward", dy.len(), d_bias.len());
-        self.start(&SUMS, "bias_backward", Grid::new(width.div_ceil(32) as u32, 256), |launch| {
-            let launch = launch.slice(dy).value(rows as u64).value(width as u32);
-            launch.slice(d_bias.read()).value(Step::new(how))
-        });
+    /// A number that a kernel forms.
+    fn scalar(&self, form: impl FnOnce(&mut Buffer<f64>) -> crate::Result<()>) -> Scalar {
+        Scalar(self.attempt(|| {
+            let mut number = Buffer::uninit(self.device(), 1)?;
+            form(&mut number)?;
+            Ok(number)
+        }))
     }
+}
 
-    pub(super) fn embedded_back(
-        &self,
-        tokens: &Tokens,
-        dy: Slice<'_, Self>,
-        d_table: SliceMut<'_, Self>,
-    ) {
-        if tokens.is_empty() {
-            return;
-        }
-        let width = dy.len() / tokens.len();
-        assert!(width > 0 && width * tokens.len() == dy.len(), "embed_backward: whole rows");
-        tokens.check("embed_backward: token", d_table.len() / width);
-        let grid = Grid::planar(tokens.distinct() as u32, width.div_ceil(128) as u32, 128);
-        self.start(&SUMS, "embed_backward", grid, |launch| {
-            let launch = launch.tokens(tokens).order(tokens).slice(dy);
-            launch.value(width as u32).slice(d_table.read())
-        });
-    }
-
-    pub(super) fn positions_back(
-        &self,
-        dy: Slice<'_, Self>,
-        len: usize,
-        d_positions: SliceMut<'_, Self>,
-    ) {
-        let (_, sequences) = of_width("positions_backward", dy.len(), len);
-        assert!(d_positions.len() >= len, "positions_backward: {len} elements of positions");
-        self.start(&SUMS, "positions_backward", Grid::cover(len, 256), |launch| {
-            launch.slice(dy).value(sequences as u64).value(len as u64).slice(d_positions.read())
-        });
-    }
-
-    pub(super) fn entropy(
+impl Training for Cuda {
+    fn cross_entropy(
         &self,
         logits: SliceMut<'_, Self>,
         vocab: usize,
@@ -89,10 +64,11 @@ impl Cuda {
         });
     }
 
-    pub(super) fn losses(
+    fn row_loss(
         &self,
         loss: RowLoss,
-        [a, y]: [Slice<'_, Self>; 2],
+        a: Slice<'_, Self>,
+        y: Slice<'_, Self>,
         width: usize,
         losses: SliceMut<'_, Self>,
     ) {
@@ -108,10 +84,11 @@ impl Cuda {
         });
     }
 
-    pub(super) fn losses_back(
+    fn row_loss_backward(
         &self,
         loss: RowLoss,
-        [a, y]: [Slice<'_, Self>; 2],
+        a: Slice<'_, Self>,
+        y: Slice<'_, Self>,
         width: usize,
         da: SliceMut<'_, Self>,
     ) {
@@ -135,7 +112,7 @@ impl Cuda {
         }
     }
 
-    pub(super) fn largest(&self, logits: Slice<'_, Self>, vocab: usize) -> Vec<u32> {
+    fn likeliest(&self, logits: Slice<'_, Self>, vocab: usize) -> Vec<u32> {
         let (_, rows) = of_width("likeliest", logits.len(), vocab);
         let mut found = vec![0; rows];
         if rows > 0 {
@@ -151,16 +128,7 @@ impl Cuda {
         found
     }
 
-    /// A number that a kernel forms.
-    fn scalar(&self, form: impl FnOnce(&mut Buffer<f64>) -> crate::Result<()>) -> Scalar {
-        Scalar(self.attempt(|| {
-            let mut number = Buffer::uninit(self.device(), 1)?;
-            form(&mut number)?;
-            Ok(number)
-        }))
-    }
-
-    pub(super) fn mean_of(&self, losses: Slice<'_, Self>) -> Scalar {
+    fn mean(&self, losses: Slice<'_, Self>) -> Scalar {
         self.scalar(|number| {
             let launch = Launch::new(self.device(), &SUMS, "mean").slice(losses);
             let launch = launch.value(losses.len() as u64).write(number);
@@ -169,7 +137,19 @@ impl Cuda {
         })
     }
 
-    pub(super) fn norm_of(&self, x: Slice<'_, Self>) -> Scalar {
+    fn normals(&self, x: SliceMut<'_, Self>, start: u64, philox: &Philox, size: Option<f32>) {
+        if x.is_empty() {
+            return;
+        }
+        let words = Words::new(Some(*philox), start);
+        let blocks = (start % 4) as usize + x.len();
+        self.start(&ELEMENTWISE, "normals", Grid::cover(blocks.div_ceil(4), 256), |launch| {
+            let launch = launch.slice(x.read()).value(x.len() as u64).value(words);
+            launch.value(u32::from(size.is_some())).value(size.unwrap_or_default())
+        });
+    }
+
+    fn global_norm(&self, x: Slice<'_, Self>) -> Scalar {
         let chunks = x.len().div_ceil(CHUNK);
         self.scalar(|number| {
             let mut sums: Buffer<f64> = Buffer::uninit(self.device(), chunks.max(1))?;
@@ -184,5 +164,49 @@ impl Cuda {
             // SAFETY: it reads as many sums as there are, and writes one number.
             unsafe { launch.run(Grid::new(1, 256)) }
         })
+    }
+
+    fn update(
+        &self,
+        optimizer: &Optimizer,
+        at: &Update,
+        params: SliceMut<'_, Self>,
+        grads: Slice<'_, Self>,
+        [m, v]: [SliceMut<'_, Self>; 2],
+    ) {
+        let len = params.len();
+        let moments = optimizer.moments().len();
+        assert!(
+            grads.len() == len
+                && m.len() == if moments > 0 { len } else { 0 }
+                && v.len() == if moments > 1 { len } else { 0 },
+            "{optimizer:?}: {len} parameters, {} gradients, moments of {} and {} elements",
+            grads.len(),
+            m.len(),
+            v.len()
+        );
+        match optimizer {
+            Optimizer::AdamW(adamw) => {
+                let c = adamw.coefficients::<f32>(at);
+                let numbers =
+                    [c.keep, c.rise1, c.beta2, c.rise2, c.step, c.correction2, c.eps, c.grad_scale];
+                self.each("adamw", len, |launch| {
+                    let launch = launch.value(Scalars(numbers)).slice(params.read());
+                    launch.slice(grads).slice(m.read()).slice(v.read())
+                });
+            }
+            Optimizer::Sgd(sgd) => {
+                let keep = if at.decay { (1.0 - at.lr * sgd.weight_decay) as f32 } else { 1.0 };
+                let name = if moments == 0 { "sgd" } else { "sgd_momentum" };
+                self.each(name, len, |launch| {
+                    let launch = launch.value(keep).value(-at.lr as f32);
+                    if moments == 0 {
+                        return launch.value(at.grad_scale).slice(params.read()).slice(grads);
+                    }
+                    let launch = launch.value(sgd.momentum as f32).value(at.grad_scale);
+                    launch.slice(params.read()).slice(grads).slice(m.read())
+                });
+            }
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! The layers on a device against those of the CPU, bit for bit.
 
 use exmy_cuda::train::{Cuda, verify};
-use exmy_train::nn::device::{Buffer, Cpu, Device, MatrixMut};
+use exmy_train::nn::device::{Buffer, Cpu, Layers, MatrixMut, Storage, Training};
 use exmy_train::train::checkpoint;
 use exmy_train::train::run::{Folder, load_data};
 use exmy_train::train::trainer::Trainer;
@@ -43,12 +43,11 @@ fn every_operation_of_a_device_is_compared() {
         .concat()
         + &read("src/train/verify.rs");
     let mut count = 0;
-    for (file, name) in [("nn/device.rs", "Device"), ("recipe/device.rs", "Quantize")] {
+    for file in ["nn/device.rs", "recipe/device.rs"] {
         let source = read(&format!("../exmy-train/src/{file}"));
-        let begin = source.find(&format!("pub trait {name}")).expect("the trait");
-        let source = &source[begin..];
-        let methods = source[..source.find("\n}").expect("its end")].split("\n    fn ").skip(1);
-        for method in methods {
+        let traits = source.split("\npub trait ").skip(1);
+        let traits = traits.map(|rest| rest.split("\n}").next().expect("a trait's text"));
+        for method in traits.flat_map(|text| text.split("\n    fn ").skip(1)) {
             let name = method.split(['(', '<']).next().expect("its name");
             count += 1;
             let computes = !["name", "check", "has_room"].contains(&name);

@@ -11,12 +11,12 @@
 //! product of two numbers is fused with an addition only where that is said.
 //!
 //! **Time.** Operations take effect in the order of their calls, but a device need not have finished one
-//! when the call returns. [`read`](Device::read), [`value`](Device::value),
-//! [`likeliest`](Device::likeliest) and [`check`](Device::check) wait.
+//! when the call returns. [`read`](Storage::read), [`value`](Storage::value),
+//! [`likeliest`](Training::likeliest) and [`check`](Storage::check) wait.
 //!
 //! **Failure.** Sizes that do not fit each other are a programmer's error and panic. What can go wrong on a
 //! device (no memory left, a device that is lost) is remembered. Later operations do nothing, what is read is
-//! zeros, and [`check`](Device::check) says what happened. A trainer asks once a step.
+//! zeros, and [`check`](Storage::check) says what happened. A trainer asks once a step.
 //!
 //! Names: `x` and `y` are input and output of a layer, `dx` and `dy` the gradients of the loss with respect
 //! to them. Gradients of activations are overwritten, those of parameters are added to what is there.
@@ -65,8 +65,13 @@ pub struct NormSteps {
     pub back: Option<Rounding>,
 }
 
-/// The operations of models, their loss and their optimizer. See the [module](self).
-pub trait Device: Clone + Debug + Send + 'static {
+/// The operations of models, their loss and their optimizer: all of these traits. See the [module](self).
+pub trait Device: Layers + Norms + SoftmaxAttention + LinearAttention + Training {}
+
+impl<D: Layers + Norms + SoftmaxAttention + LinearAttention + Training> Device for D {}
+
+/// Memory of a device, and when what was asked of it is done.
+pub trait Storage: Clone + Debug + Send + 'static {
     /// What numbers are: f32, or f64 where gradients are checked.
     type Real: Real;
     /// Memory as it is borrowed: `[f32]` on the CPU.
@@ -111,12 +116,20 @@ pub trait Device: Clone + Debug + Send + 'static {
         Host { numbers: self.read(from.data()), rows, cols, stride }
     }
 
+    /// Whether so many more elements, which could be computed again instead, would leave memory for all else.
+    fn has_room(&self, _elements: usize) -> bool {
+        false
+    }
+
     /// Sets all elements.
     fn fill(&self, x: MatrixMut<'_, Self>, value: Self::Real);
 
     /// Copies all elements; the matrices have one shape and may have different strides.
     fn copy(&self, from: Matrix<'_, Self>, to: MatrixMut<'_, Self>);
+}
 
+/// Products, biases, activations, rotations and embeddings.
+pub trait Layers: Storage {
     /// `y += x`, elementwise.
     fn add_assign(&self, y: SliceMut<'_, Self>, x: Slice<'_, Self>);
 
@@ -144,33 +157,6 @@ pub trait Device: Clone + Debug + Send + 'static {
         rounding: Option<Rounding>,
         dy: Slice<'_, Self>,
         d_bias: SliceMut<'_, Self>,
-    );
-
-    /// Normalizes rows of `gain.len()` elements ([`norm`](crate::nn::norm), with roundings
-    /// [`steps`](crate::nn::steps)). `mean` and `rstd` have an element a row for the backward pass; steps
-    /// that are rounded leave them alone, and RMS norms the mean.
-    fn norm(
-        &self,
-        steps: &NormSteps,
-        x: Slice<'_, Self>,
-        gain: Slice<'_, Self>,
-        bias: Option<Slice<'_, Self>>,
-        y: SliceMut<'_, Self>,
-        statistics: [SliceMut<'_, Self>; 2],
-    );
-
-    /// Backward of [`norm`](Self::norm). Sums over rows: blocks of [`ROW_BLOCK`](crate::nn::norm::ROW_BLOCK)
-    /// rows, each from 0, ascending; the blocks' sums are added to `d_gain` and `d_bias` in ascending order.
-    fn norm_backward(
-        &self,
-        steps: &NormSteps,
-        x: Slice<'_, Self>,
-        gain: Slice<'_, Self>,
-        statistics: [Slice<'_, Self>; 2],
-        dy: Slice<'_, Self>,
-        dx: SliceMut<'_, Self>,
-        d_gain: SliceMut<'_, Self>,
-        d_bias: Option<SliceMut<'_, Self>>,
     );
 
     /// `y = f(x)`, elementwise ([`relu`](crate::nn::relu), [`activation`](crate::nn::activation)).
@@ -225,11 +211,66 @@ pub trait Device: Clone + Debug + Send + 'static {
     /// Signs and sums of a rotation by a Hadamard matrix ([`butterflies`](crate::nn::hadamard::butterflies)).
     fn butterflies(&self, x: SliceMut<'_, Self>, signs: Slice<'_, Self>, part: usize);
 
-    /// Whether so many more elements, which could be computed again instead, would leave memory for all else.
-    fn has_room(&self, _elements: usize) -> bool {
-        false
-    }
+    /// Rows of a table by token, positions added ([`embedding`](crate::nn::embedding)).
+    fn embed(
+        &self,
+        tokens: &Self::Tokens,
+        table: Slice<'_, Self>,
+        positions: Option<Slice<'_, Self>>,
+        sequence: usize,
+        y: SliceMut<'_, Self>,
+    );
 
+    /// Adds rows of `dy` to the rows of the table that their tokens name, in ascending token position.
+    fn embed_backward(
+        &self,
+        tokens: &Self::Tokens,
+        dy: Slice<'_, Self>,
+        d_table: SliceMut<'_, Self>,
+    );
+
+    /// Adds rows of `dy`, of `width` elements, to those of their positions, sequences ascending.
+    fn positions_backward(
+        &self,
+        dy: Slice<'_, Self>,
+        width: usize,
+        sequence: usize,
+        d_positions: SliceMut<'_, Self>,
+    );
+}
+
+/// Norms of rows.
+pub trait Norms: Storage {
+    /// Normalizes rows of `gain.len()` elements ([`norm`](crate::nn::norm), with roundings
+    /// [`steps`](crate::nn::steps)). `mean` and `rstd` have an element a row for the backward pass; steps
+    /// that are rounded leave them alone, and RMS norms the mean.
+    fn norm(
+        &self,
+        steps: &NormSteps,
+        x: Slice<'_, Self>,
+        gain: Slice<'_, Self>,
+        bias: Option<Slice<'_, Self>>,
+        y: SliceMut<'_, Self>,
+        statistics: [SliceMut<'_, Self>; 2],
+    );
+
+    /// Backward of [`norm`](Self::norm). Sums over rows: blocks of [`ROW_BLOCK`](crate::nn::norm::ROW_BLOCK)
+    /// rows, each from 0, ascending; the blocks' sums are added to `d_gain` and `d_bias` in ascending order.
+    fn norm_backward(
+        &self,
+        steps: &NormSteps,
+        x: Slice<'_, Self>,
+        gain: Slice<'_, Self>,
+        statistics: [Slice<'_, Self>; 2],
+        dy: Slice<'_, Self>,
+        dx: SliceMut<'_, Self>,
+        d_gain: SliceMut<'_, Self>,
+        d_bias: Option<SliceMut<'_, Self>>,
+    );
+}
+
+/// Softmax attention, whole or step by step.
+pub trait SoftmaxAttention: Storage {
     /// Elements of working memory that attention asks for.
     fn attention_scratch(&self, shape: &attention::Shape) -> usize;
 
@@ -304,7 +345,10 @@ pub trait Device: Clone + Debug + Send + 'static {
         ds: Slice<'_, Self>,
         dqkv: SliceMut<'_, Self>,
     );
+}
 
+/// Gated linear attention, its decays and the gate behind it.
+pub trait LinearAttention: Storage {
     /// Elements of working memory that gated linear attention asks for.
     fn gla_scratch(&self, shape: &gla::Shape) -> usize;
 
@@ -353,34 +397,10 @@ pub trait Device: Clone + Debug + Send + 'static {
         d: SliceMut<'_, Self>,
         d_gates: MatrixMut<'_, Self>,
     );
+}
 
-    /// Rows of a table by token, positions added ([`embedding`](crate::nn::embedding)).
-    fn embed(
-        &self,
-        tokens: &Self::Tokens,
-        table: Slice<'_, Self>,
-        positions: Option<Slice<'_, Self>>,
-        sequence: usize,
-        y: SliceMut<'_, Self>,
-    );
-
-    /// Adds rows of `dy` to the rows of the table that their tokens name, in ascending token position.
-    fn embed_backward(
-        &self,
-        tokens: &Self::Tokens,
-        dy: Slice<'_, Self>,
-        d_table: SliceMut<'_, Self>,
-    );
-
-    /// Adds rows of `dy`, of `width` elements, to those of their positions, sequences ascending.
-    fn positions_backward(
-        &self,
-        dy: Slice<'_, Self>,
-        width: usize,
-        sequence: usize,
-        d_positions: SliceMut<'_, Self>,
-    );
-
+/// Losses, normal numbers and the optimizer.
+pub trait Training: Storage {
     /// The cross-entropy of each row of logits ([`loss`](crate::nn::loss)). With `[scale, z]` the logits
     /// become the gradient of `scale` times the sum of losses and z-losses, else they stay.
     fn cross_entropy(
@@ -402,9 +422,6 @@ pub trait Device: Clone + Debug + Send + 'static {
         losses: SliceMut<'_, Self>,
     );
 
-    /// Where each row of logits is largest ([`loss::likeliest`](crate::nn::loss::likeliest)); waits.
-    fn likeliest(&self, logits: Slice<'_, Self>, vocab: usize) -> Vec<u32>;
-
     /// The gradient with respect to `a` of the mean of [`row_loss`](Self::row_loss)'s losses.
     fn row_loss_backward(
         &self,
@@ -414,6 +431,9 @@ pub trait Device: Clone + Debug + Send + 'static {
         width: usize,
         da: SliceMut<'_, Self>,
     );
+
+    /// Where each row of logits is largest ([`loss::likeliest`](crate::nn::loss::likeliest)); waits.
+    fn likeliest(&self, logits: Slice<'_, Self>, vocab: usize) -> Vec<u32>;
 
     /// The mean of losses, summed in f64 from the first to the last.
     fn mean(&self, losses: Slice<'_, Self>) -> Self::Scalar;

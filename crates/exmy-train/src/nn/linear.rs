@@ -128,7 +128,7 @@ pub trait Products<D: Device> {
     }
 }
 
-/// The operands as they are: [`Device::matmul`].
+/// The operands as they are: [`Layers::matmul`](crate::nn::device::Layers::matmul).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unquantized;
 

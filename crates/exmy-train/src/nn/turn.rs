@@ -9,7 +9,7 @@ use exmy::gemm::f32::Output;
 /// A rotation of rows in a device's numbers. What [`Rotation`] does in f64 is here, in this order: each
 /// number times its sign; of numbers h apart, h the length of a part, then twice that and so on, sum and
 /// difference in place of the two; each part times a Hadamard matrix over the root of the row's length, a
-/// [product](Device::matmul) of the device. The same bits on all devices.
+/// [product](crate::nn::device::Layers::matmul) of the device. The same bits on all devices.
 #[derive(Debug)]
 pub struct Turn<D: Device> {
     signs: Buffer<D>,

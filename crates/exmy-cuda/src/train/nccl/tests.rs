@@ -15,7 +15,7 @@ use super::*;
 use crate::backend::recorded::Record;
 use crate::train::Cuda;
 use circles::End;
-use exmy_train::nn::device::{Device as _, MatrixMut};
+use exmy_train::nn::device::{MatrixMut, Storage as _};
 use exmy_train::train::ranks::{Link as _, channels};
 
 /// A communicator.

@@ -10,7 +10,7 @@ use exmy_cuda::train::{Cuda, verify};
 use exmy_cuda::verify::{Extent, library};
 use exmy_cuda::{Device, compile};
 use exmy_lab::device::{Choice, Place};
-use exmy_train::nn::device::{Cpu, Device as _};
+use exmy_train::nn::device::{Cpu, Storage as _};
 use exmy_train::recipe::Recipe;
 use std::fs;
 use std::path::Path;

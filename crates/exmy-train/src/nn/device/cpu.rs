@@ -6,7 +6,10 @@ use core::fmt;
 use core::marker::PhantomData;
 use std::borrow::Cow;
 
-use super::{Buffer, Device, Matrix, MatrixMut, NormSteps, Roundings, Slice, SliceMut};
+use super::{
+    Buffer, Layers, LinearAttention, Matrix, MatrixMut, NormSteps, Norms, Roundings, Slice,
+    SliceMut, SoftmaxAttention, Storage, Training,
+};
 use crate::nn::loss::{self, RowLoss};
 use crate::nn::norm::{Norm, layer_norm, layer_norm_backward, rms_norm, rms_norm_backward};
 use crate::nn::optimizer::{Optimizer, Update, global_norm};
@@ -39,7 +42,7 @@ impl<T> fmt::Debug for Cpu<T> {
     }
 }
 
-impl<T: Real> Device for Cpu<T> {
+impl<T: Real> Storage for Cpu<T> {
     type Real = T;
     type Memory = [T];
     type Owned = Vec<T>;
@@ -111,7 +114,9 @@ impl<T: Real> Device for Cpu<T> {
             to[..cols].copy_from_slice(&from[..cols]);
         }
     }
+}
 
+impl<T: Real> Layers for Cpu<T> {
     fn add_assign(&self, y: SliceMut<'_, Self>, x: Slice<'_, Self>) {
         activation::add_assign(y.numbers(), x.numbers());
     }
@@ -148,55 +153,6 @@ impl<T: Real> Device for Cpu<T> {
         d_bias: SliceMut<'_, Self>,
     ) {
         bias::bias_backward(rounding, dy.numbers(), d_bias.numbers());
-    }
-
-    fn norm(
-        &self,
-        steps: &NormSteps,
-        x: Slice<'_, Self>,
-        gain: Slice<'_, Self>,
-        bias: Option<Slice<'_, Self>>,
-        y: SliceMut<'_, Self>,
-        [mean, rstd]: [SliceMut<'_, Self>; 2],
-    ) {
-        let NormSteps { norm, eps, head, tail, .. } = *steps;
-        let (x, gain, y) = (x.numbers(), gain.numbers(), y.numbers());
-        let bias = bias.map(Slice::numbers);
-        if tail.is_some() {
-            return steps::norm(norm, [head, tail], x, gain, bias, eps, y);
-        }
-        let (eps, rstd) = (T::from_f64(eps), rstd.numbers());
-        match norm {
-            Norm::LayerNorm => layer_norm(x, gain, bias, eps, y, mean.numbers(), rstd),
-            Norm::RmsNorm => rms_norm(x, gain, eps, y, rstd),
-        }
-    }
-
-    fn norm_backward(
-        &self,
-        steps: &NormSteps,
-        x: Slice<'_, Self>,
-        gain: Slice<'_, Self>,
-        [mean, rstd]: [Slice<'_, Self>; 2],
-        dy: Slice<'_, Self>,
-        dx: SliceMut<'_, Self>,
-        d_gain: SliceMut<'_, Self>,
-        d_bias: Option<SliceMut<'_, Self>>,
-    ) {
-        let NormSteps { norm, eps, head, tail, back } = *steps;
-        let (x, gain, dy) = (x.numbers(), gain.numbers(), dy.numbers());
-        let (dx, d_gain, d_bias) = (dx.numbers(), d_gain.numbers(), d_bias.map(SliceMut::numbers));
-        if tail.is_some() || back.is_some() {
-            let roundings = ([head, tail], back);
-            return steps::norm_backward(norm, roundings, x, gain, eps, dy, dx, d_gain, d_bias);
-        }
-        let rstd = rstd.numbers();
-        match norm {
-            Norm::LayerNorm => {
-                layer_norm_backward(x, gain, mean.numbers(), rstd, dy, dx, d_gain, d_bias);
-            }
-            Norm::RmsNorm => rms_norm_backward(x, gain, rstd, dy, dx, d_gain),
-        }
     }
 
     fn activate(
@@ -282,6 +238,85 @@ impl<T: Real> Device for Cpu<T> {
         hadamard::butterflies(x.numbers(), signs.numbers(), part);
     }
 
+    fn embed(
+        &self,
+        tokens: &Vec<u32>,
+        table: Slice<'_, Self>,
+        positions: Option<Slice<'_, Self>>,
+        sequence: usize,
+        y: SliceMut<'_, Self>,
+    ) {
+        let positions = positions.map(Slice::numbers);
+        embedding::embed(tokens, table.numbers(), positions, sequence, y.numbers());
+    }
+
+    fn embed_backward(&self, tokens: &Vec<u32>, dy: Slice<'_, Self>, d_table: SliceMut<'_, Self>) {
+        embedding::embed_backward(tokens, dy.numbers(), d_table.numbers());
+    }
+
+    fn positions_backward(
+        &self,
+        dy: Slice<'_, Self>,
+        width: usize,
+        sequence: usize,
+        d_positions: SliceMut<'_, Self>,
+    ) {
+        embedding::positions_backward(dy.numbers(), width, sequence, d_positions.numbers());
+    }
+}
+
+impl<T: Real> Norms for Cpu<T> {
+    fn norm(
+        &self,
+        steps: &NormSteps,
+        x: Slice<'_, Self>,
+        gain: Slice<'_, Self>,
+        bias: Option<Slice<'_, Self>>,
+        y: SliceMut<'_, Self>,
+        [mean, rstd]: [SliceMut<'_, Self>; 2],
+    ) {
+        let NormSteps { norm, eps, head, tail, .. } = *steps;
+        let (x, gain, y) = (x.numbers(), gain.numbers(), y.numbers());
+        let bias = bias.map(Slice::numbers);
+        if tail.is_some() {
+            return steps::norm(norm, [head, tail], x, gain, bias, eps, y);
+        }
+        let (eps, rstd) = (T::from_f64(eps), rstd.numbers());
+        match norm {
+            Norm::LayerNorm => layer_norm(x, gain, bias, eps, y, mean.numbers(), rstd),
+            Norm::RmsNorm => rms_norm(x, gain, eps, y, rstd),
+        }
+    }
+
+    fn norm_backward(
+        &self,
+        steps: &NormSteps,
+        x: Slice<'_, Self>,
+        gain: Slice<'_, Self>,
+        [mean, rstd]: [Slice<'_, Self>; 2],
+        dy: Slice<'_, Self>,
+        dx: SliceMut<'_, Self>,
+        d_gain: SliceMut<'_, Self>,
+        d_bias: Option<SliceMut<'_, Self>>,
+    ) {
+        let NormSteps { norm, eps, head, tail, back } = *steps;
+        let (x, gain, dy) = (x.numbers(), gain.numbers(), dy.numbers());
+        let (dx, d_gain, d_bias) = (dx.numbers(), d_gain.numbers(), d_bias.map(SliceMut::numbers));
+        if tail.is_some() || back.is_some() {
+            let roundings = ([head, tail], back);
+            return steps::norm_backward(norm, roundings, x, gain, eps, dy, dx, d_gain, d_bias);
+        }
+        let rstd = rstd.numbers();
+        match norm {
+            Norm::LayerNorm => {
+                layer_norm_backward(x, gain, mean.numbers(), rstd, dy, dx, d_gain, d_bias);
+            }
+            Norm::RmsNorm => rms_norm_backward(x, gain, rstd, dy, dx, d_gain),
+        }
+    }
+}
+
+impl<T: Real> SoftmaxAttention for Cpu<T> {
     fn attention_scratch(&self, shape: &attention::Shape) -> usize {
         shape.scratch()
     }
@@ -371,7 +406,9 @@ impl<T: Real> Device for Cpu<T> {
     ) {
         split::scores_backward(shape, qkv.numbers(), ds.numbers(), dqkv.numbers());
     }
+}
 
+impl<T: Real> LinearAttention for Cpu<T> {
     fn gla_scratch(&self, shape: &gla::Shape) -> usize {
         shape.scratch()
     }
@@ -428,33 +465,9 @@ impl<T: Real> Device for Cpu<T> {
     ) {
         gla::swish_gate_backward(x.numbers(), gates.view(), d.numbers(), d_gates.view());
     }
+}
 
-    fn embed(
-        &self,
-        tokens: &Vec<u32>,
-        table: Slice<'_, Self>,
-        positions: Option<Slice<'_, Self>>,
-        sequence: usize,
-        y: SliceMut<'_, Self>,
-    ) {
-        let positions = positions.map(Slice::numbers);
-        embedding::embed(tokens, table.numbers(), positions, sequence, y.numbers());
-    }
-
-    fn embed_backward(&self, tokens: &Vec<u32>, dy: Slice<'_, Self>, d_table: SliceMut<'_, Self>) {
-        embedding::embed_backward(tokens, dy.numbers(), d_table.numbers());
-    }
-
-    fn positions_backward(
-        &self,
-        dy: Slice<'_, Self>,
-        width: usize,
-        sequence: usize,
-        d_positions: SliceMut<'_, Self>,
-    ) {
-        embedding::positions_backward(dy.numbers(), width, sequence, d_positions.numbers());
-    }
-
+impl<T: Real> Training for Cpu<T> {
     fn cross_entropy(
         &self,
         logits: SliceMut<'_, Self>,
@@ -482,10 +495,6 @@ impl<T: Real> Device for Cpu<T> {
         }
     }
 
-    fn likeliest(&self, logits: Slice<'_, Self>, vocab: usize) -> Vec<u32> {
-        loss::likeliest(logits.numbers(), vocab)
-    }
-
     fn row_loss_backward(
         &self,
         loss: RowLoss,
@@ -505,6 +514,10 @@ impl<T: Real> Device for Cpu<T> {
                 loss::divergence_backward(a, y, width, scale, da);
             }
         }
+    }
+
+    fn likeliest(&self, logits: Slice<'_, Self>, vocab: usize) -> Vec<u32> {
+        loss::likeliest(logits.numbers(), vocab)
     }
 
     fn mean(&self, losses: Slice<'_, Self>) -> f64 {

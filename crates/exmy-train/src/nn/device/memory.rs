@@ -10,17 +10,17 @@ use core::borrow::{Borrow, BorrowMut};
 use core::fmt;
 use core::ops::{Deref, DerefMut, Range};
 
-use super::{Cpu, Device};
+use super::{Cpu, Storage};
 use crate::nn::real::Real;
 use exmy::slice::{View, ViewMut};
 
 /// Memory that is owned: parameters, gradients, moments, activations.
-pub struct Buffer<D: Device> {
+pub struct Buffer<D: Storage> {
     memory: D::Owned,
     len: usize,
 }
 
-impl<D: Device> Buffer<D> {
+impl<D: Storage> Buffer<D> {
     /// Memory of `len` elements: for devices, which make it.
     pub const fn of(memory: D::Owned, len: usize) -> Self {
         Self { memory, len }
@@ -95,40 +95,40 @@ fn within(range: &Range<usize>, len: usize) {
     assert!(range.start <= range.end && range.end <= len, "{range:?} of {len} elements");
 }
 
-impl<D: Device> Default for Buffer<D> {
+impl<D: Storage> Default for Buffer<D> {
     fn default() -> Self {
         Self { memory: D::Owned::default(), len: 0 }
     }
 }
 
-impl<D: Device> fmt::Debug for Buffer<D> {
+impl<D: Storage> fmt::Debug for Buffer<D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Buffer of {}", self.len)
     }
 }
 
 /// A range of memory.
-pub struct Slice<'a, D: Device> {
+pub struct Slice<'a, D: Storage> {
     memory: &'a D::Memory,
     start: usize,
     len: usize,
 }
 
-impl<D: Device> Clone for Slice<'_, D> {
+impl<D: Storage> Clone for Slice<'_, D> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<D: Device> Copy for Slice<'_, D> {}
+impl<D: Storage> Copy for Slice<'_, D> {}
 
-impl<D: Device> fmt::Debug for Slice<'_, D> {
+impl<D: Storage> fmt::Debug for Slice<'_, D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Slice of {}", self.len)
     }
 }
 
-impl<'a, D: Device> Slice<'a, D> {
+impl<'a, D: Storage> Slice<'a, D> {
     /// The memory that it is a range of.
     pub const fn memory(self) -> &'a D::Memory {
         self.memory
@@ -162,19 +162,19 @@ impl<'a, D: Device> Slice<'a, D> {
 }
 
 /// A range of memory that is written.
-pub struct SliceMut<'a, D: Device> {
+pub struct SliceMut<'a, D: Storage> {
     memory: &'a mut D::Memory,
     start: usize,
     len: usize,
 }
 
-impl<D: Device> fmt::Debug for SliceMut<'_, D> {
+impl<D: Storage> fmt::Debug for SliceMut<'_, D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "SliceMut of {}", self.len)
     }
 }
 
-impl<'a, D: Device> SliceMut<'a, D> {
+impl<'a, D: Storage> SliceMut<'a, D> {
     /// The memory that it is a range of.
     pub fn into_memory(self) -> &'a mut D::Memory {
         self.memory
@@ -218,14 +218,14 @@ impl<'a, D: Device> SliceMut<'a, D> {
 
 /// A range of memory as rows: element (i, j) is `i * stride + j` behind the first.
 #[derive(Debug)]
-pub struct Matrix<'a, D: Device> {
+pub struct Matrix<'a, D: Storage> {
     data: Slice<'a, D>,
     shape: Shape,
 }
 
 /// A [`Matrix`] that is written.
 #[derive(Debug)]
-pub struct MatrixMut<'a, D: Device> {
+pub struct MatrixMut<'a, D: Storage> {
     data: SliceMut<'a, D>,
     shape: Shape,
 }
@@ -262,15 +262,15 @@ impl Shape {
     }
 }
 
-impl<D: Device> Clone for Matrix<'_, D> {
+impl<D: Storage> Clone for Matrix<'_, D> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<D: Device> Copy for Matrix<'_, D> {}
+impl<D: Storage> Copy for Matrix<'_, D> {}
 
-impl<'a, D: Device> Matrix<'a, D> {
+impl<'a, D: Storage> Matrix<'a, D> {
     /// Rows without gaps.
     ///
     /// # Panics
@@ -338,7 +338,7 @@ impl<'a, D: Device> Matrix<'a, D> {
     }
 }
 
-impl<'a, D: Device> MatrixMut<'a, D> {
+impl<'a, D: Storage> MatrixMut<'a, D> {
     /// Rows without gaps.
     ///
     /// # Panics
@@ -415,13 +415,13 @@ impl<'a, D: Device> MatrixMut<'a, D> {
     }
 }
 
-impl<'a, D: Device> From<&'a Buffer<D>> for Slice<'a, D> {
+impl<'a, D: Storage> From<&'a Buffer<D>> for Slice<'a, D> {
     fn from(buffer: &'a Buffer<D>) -> Self {
         buffer.all()
     }
 }
 
-impl<'a, D: Device> From<&'a mut Buffer<D>> for SliceMut<'a, D> {
+impl<'a, D: Storage> From<&'a mut Buffer<D>> for SliceMut<'a, D> {
     fn from(buffer: &'a mut Buffer<D>) -> Self {
         buffer.all_mut()
     }

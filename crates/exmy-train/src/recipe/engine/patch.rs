@@ -33,7 +33,7 @@ impl<D: Quantize> Clone for Both<'_, D> {
 impl<D: Quantize> Copy for Both<'_, D> {}
 
 /// Channels of a product: the list, and how many.
-pub(super) type Channels<'a, D> = (&'a <D as crate::nn::Device>::Tokens, usize);
+pub(super) type Channels<'a, D> = (&'a <D as crate::nn::device::Storage>::Tokens, usize);
 
 /// Random bits where none are used.
 fn none() -> Philox {
