@@ -100,6 +100,27 @@ pub(super) const fn column_of(head: &'static str, pick: Pick, show: Show) -> Col
     Column { head, pick, show }
 }
 
+/// The level of an axis, under the axis's name.
+pub(super) const fn level_of(axis: &'static str) -> Column {
+    column(axis, Show::Level(axis))
+}
+
+/// Columns of many tables.
+pub(super) mod columns {
+    use super::{Column, Metric, Show, column};
+
+    pub(crate) const LOSS: Column = column("loss", Show::Mean(Metric::Tail));
+    pub(crate) const LOSS_INTERVAL: Column = column("loss", Show::LossInterval);
+    pub(crate) const DIVERGED: Column = column("diverged", Show::Sum(Metric::Diverged));
+    pub(crate) const FAILED: Column = column("failed", Show::Sum(Metric::Failed));
+    pub(crate) const LOW: Column = column("low, %", Show::FailedLow);
+    pub(crate) const HIGH: Column = column("high, %", Show::FailedHigh);
+    pub(crate) const SPIKED: Column = column("with spikes", Show::Sum(Metric::Spiked));
+    pub(crate) const SPIKE_COUNT: Column = column("spikes", Show::Sum(Metric::SpikeCount));
+    pub(crate) const SPIKE_RATE: Column = column("spikes", Show::Spikes);
+    pub(crate) const RUNS: Column = column("seeds", Show::Runs);
+}
+
 /// What a column shows of a grid point.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Show {

@@ -14,7 +14,8 @@ use crate::figure::{EffectSize, Figure, Judged, by};
 use crate::finding::Paper;
 use crate::grid::{Axis, Grid, Level, Set, level, model, number, rate, recipe, with};
 use crate::measure::Metric;
-use crate::view::{Show, View, by_point, column, column_of, curves};
+use crate::view::columns::{FAILED, HIGH, LOSS_INTERVAL, LOW, RUNS, SPIKE_RATE};
+use crate::view::{Show, View, by_point, column, column_of, curves, level_of};
 use deeper::{DEEPER, FASTER, SEEDED};
 use variations::{EXPONENT, NOISE, RATES, REMEDIES, ROUNDINGS};
 
@@ -105,12 +106,12 @@ static SEEDS: Figure = Figure {
             "failed runs, with Wilson's 95 % interval of the share, and spikes per 1000 steps",
             &[
                 column("lr", Show::Level("rate")),
-                column("format", Show::Level("format")),
-                column("failed", Show::Sum(Metric::Failed)),
+                level_of("format"),
+                FAILED,
                 column("of", Show::Runs),
-                column("low, %", Show::FailedLow),
-                column("high, %", Show::FailedHigh),
-                column("spikes", Show::Spikes),
+                LOW,
+                HIGH,
+                SPIKE_RATE,
             ],
         ),
         curves("Mean and range over seeds at learning rate {}, no warm-up", "rate", ""),
@@ -192,10 +193,10 @@ static MSAMP: Figure = Figure {
         by_point(
             LOSS,
             &[
-                column("model", Show::Level("model")),
-                column("recipe", Show::Level("recipe")),
-                column("seeds", Show::Runs),
-                column("loss", Show::LossInterval),
+                level_of("model"),
+                level_of("recipe"),
+                RUNS,
+                LOSS_INTERVAL,
                 column("above the first", Show::Above(&["BF16"])),
             ],
         ),
@@ -312,9 +313,9 @@ static SPIKES: Figure = Figure {
             &[
                 column("lr", Show::Level("rate")),
                 column("bits", Show::Level("format")),
-                column("seeds", Show::Runs),
-                column("spikes", Show::Spikes),
-                column("failed", Show::Sum(Metric::Failed)),
+                RUNS,
+                SPIKE_RATE,
+                FAILED,
                 column("loss", Show::Loss),
             ],
         ),

@@ -24,7 +24,8 @@ use crate::finding::Paper;
 use crate::grid::{Axis, Grid, Level, Set, level, number};
 use crate::measure::{Metric, Pick};
 use crate::scale::Scale;
-use crate::view::{Show, View, by_point, column, column_of};
+use crate::view::columns::{DIVERGED, HIGH, LOSS, LOW, RUNS, SPIKE_COUNT, SPIKED};
+use crate::view::{Show, View, by_point, column_of, level_of};
 use causes::{CAUSES, ELEMENTS};
 use exmy_train::nn::decoder::QkNorm;
 use exmy_train::nn::model::Config as Model;
@@ -116,17 +117,7 @@ const LANGUAGE_VIEWS: &[View] = &[
         norms: true,
         under: MIDDLE,
     },
-    by_point(
-        LOSSES,
-        &[
-            column("numbers", Show::Level("numbers")),
-            column("rate", Show::Level("rate")),
-            column("loss", Show::Mean(Metric::Tail)),
-            column("diverged", Show::Sum(Metric::Diverged)),
-            column("spikes", Show::Sum(Metric::SpikeCount)),
-            column("seeds", Show::Runs),
-        ],
-    ),
+    by_point(LOSSES, &[level_of("numbers"), level_of("rate"), LOSS, DIVERGED, SPIKE_COUNT, RUNS]),
 ];
 
 static E5M2: Figure = Figure {
@@ -246,13 +237,13 @@ static NORMS: Figure = Figure {
         by_point(
             PROXY_LOSSES,
             &[
-                column("activation", Show::Level("activation")),
-                column("rate", Show::Level("rate")),
-                column("numbers", Show::Level("numbers")),
-                column("loss", Show::Mean(Metric::Tail)),
-                column("diverged", Show::Sum(Metric::Diverged)),
-                column("with spikes", Show::Sum(Metric::Spiked)),
-                column("seeds", Show::Runs),
+                level_of("activation"),
+                level_of("rate"),
+                level_of("numbers"),
+                LOSS,
+                DIVERGED,
+                SPIKED,
+                RUNS,
             ],
         ),
     ],
@@ -301,14 +292,14 @@ static NO_NORMS: Figure = Figure {
             caption: PROXY_LOSSES,
             rows: &["rate", "activation", "numbers"],
             columns: &[
-                column("activation", Show::Level("activation")),
-                column("rate", Show::Level("rate")),
-                column("numbers", Show::Level("numbers")),
-                column("loss", Show::Mean(Metric::Tail)),
+                level_of("activation"),
+                level_of("rate"),
+                level_of("numbers"),
+                LOSS,
                 column_of("with norms", &["with norms"], Show::Mean(Metric::Tail)),
-                column("diverged", Show::Sum(Metric::Diverged)),
-                column("with spikes", Show::Sum(Metric::Spiked)),
-                column("seeds", Show::Runs),
+                DIVERGED,
+                SPIKED,
+                RUNS,
             ],
         },
     ],

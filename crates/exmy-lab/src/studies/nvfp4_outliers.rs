@@ -23,7 +23,7 @@ use crate::figure::{EffectSize, Figure, Judged};
 use crate::finding::Paper;
 use crate::grid::{After, Axis, Grid, Level, Set, level, number};
 use crate::measure::{Metric, Probed, at_the_end, of_inputs, of_parts};
-use crate::view::{Column, Show, Shown, Usual, View, by_point, column, shown};
+use crate::view::{Column, Show, Shown, Usual, View, by_point, column, level_of, shown};
 use exmy_train::nn::site::{Operand, Operator};
 use grids::{
     ALIGNED, ATTENTION, BF16, BOTH, CHON, GATES, HEAD_NORM, LONG, MEMORY, NO_NORM, NVFP4, SETUPS,
@@ -226,8 +226,8 @@ pub static TAILS: Figure = Figure {
             "excess kurtosis of inputs by operator, last third (mean over layers, and range over \
                       seeds)",
             &[
-                column("model", Show::Level("model")),
-                column("recipe", Show::Level("recipe")),
+                level_of("model"),
+                level_of("recipe"),
                 spread("q, k, v", tail_of(Operator::Q)),
                 spread("o", tail_of(Operator::O)),
                 spread("gate, up", tail_of(Operator::Gate)),
@@ -237,8 +237,8 @@ pub static TAILS: Figure = Figure {
         by_point(
             "excess kurtosis of the last third (mean and range over seeds), by operand",
             &[
-                column("model", Show::Level("model")),
-                column("recipe", Show::Level("recipe")),
+                level_of("model"),
+                level_of("recipe"),
                 spread("inputs", KURTOSIS),
                 spread(
                     "weights",
@@ -288,8 +288,8 @@ pub static SPIKES: Figure = Figure {
         by_point(
             "blocks of 16 x 16, last third (mean and range over seeds)",
             &[
-                column("model", Show::Level("model")),
-                column("recipe", Show::Level("recipe")),
+                level_of("model"),
+                level_of("recipe"),
                 spread("amax / rms: p99", SPIKE),
                 spread("largest", of_inputs("", "spikes", "rms_max")),
                 spread("amax / median amax: p99", of_inputs("", "spikes", "median_p99")),
@@ -369,7 +369,7 @@ static GATE: Figure = Figure {
             "largest output of each component, mean over layers, last third (mean and range over \
                       seeds)",
             &[
-                column("recipe", Show::Level("recipe")),
+                level_of("recipe"),
                 spread("q_proj", Q_TOP),
                 spread("k_proj", K_TOP),
                 spread("v_proj", V_TOP),
@@ -423,7 +423,7 @@ static SOFTMAX: Figure = Figure {
         by_point(
             "last third of the run, mean over layers (mean and range over seeds)",
             &[
-                column("model", Show::Level("model")),
+                level_of("model"),
                 spread("entropy of the softmax, nats", ENTROPY),
                 spread("excess kurtosis of the logits", LOGIT_KURTOSIS),
                 spread("mean largest logit", LOGIT_MAX),

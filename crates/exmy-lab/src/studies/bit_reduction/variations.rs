@@ -102,9 +102,9 @@ pub(super) static EXPONENT: Figure = Figure {
             "mean training loss of the last tenth, nats/token, and at the last measurement the \
                       shares of elements clipped and flushed, % of inputs / weights / gradients",
             &[
-                column("format", Show::Level("format")),
-                column("bias", Show::Level("bias")),
-                column("clip", Show::Level("clip")),
+                level_of("format"),
+                level_of("bias"),
+                level_of("clip"),
                 column("loss", Show::Loss),
                 column("clipped", Show::Rounding("saturated")),
                 column("flushed", Show::Rounding("flushed")),
@@ -225,9 +225,9 @@ pub(super) static REMEDIES: Figure = Figure {
         by_point(
             LOSS,
             &[
-                column("recipe", Show::Level("recipe")),
-                column("seeds", Show::Runs),
-                column("loss", Show::LossInterval),
+                level_of("recipe"),
+                RUNS,
+                LOSS_INTERVAL,
                 column("above the first", Show::Above(&["E8M7"])),
             ],
         ),

@@ -122,16 +122,7 @@ pub(super) static CAUSES: Figure = Figure {
             norms: true,
             under: MIDDLE,
         },
-        by_point(
-            PROXY_LOSSES,
-            &[
-                column("numbers", Show::Level("numbers")),
-                column("loss", Show::Mean(Metric::Tail)),
-                column("diverged", Show::Sum(Metric::Diverged)),
-                column("with spikes", Show::Sum(Metric::Spiked)),
-                column("seeds", Show::Runs),
-            ],
-        ),
+        by_point(PROXY_LOSSES, &[level_of("numbers"), LOSS, DIVERGED, SPIKED, RUNS]),
     ],
 };
 

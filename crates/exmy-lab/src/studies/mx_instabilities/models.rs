@@ -230,13 +230,7 @@ pub(super) static SIMPLIFIED: Figure = Figure {
         by_point(
             "final training losses (nats per byte, of the proxy nats, mean of the last tenth and of \
                       the seeds)",
-            &[
-                column("model", Show::Level("model")),
-                column("numbers", Show::Level("numbers")),
-                column("loss", Show::Mean(Metric::Tail)),
-                column("diverged", Show::Sum(Metric::Diverged)),
-                column("spikes", Show::Sum(Metric::SpikeCount)),
-            ],
+            &[level_of("model"), level_of("numbers"), LOSS, DIVERGED, SPIKE_COUNT],
         ),
     ],
 };
@@ -415,13 +409,7 @@ pub(super) static VARIATIONS: Figure = Figure {
         View::Own(by_size_of_blocks),
         by_point(
             "final losses (mean squared error, mean of the seeds) and spikes of all seeds",
-            &[
-                column("variation", Show::Level("variation")),
-                column("numbers", Show::Level("numbers")),
-                column("loss", Show::Mean(Metric::Tail)),
-                column("diverged", Show::Sum(Metric::Diverged)),
-                column("spikes", Show::Sum(Metric::SpikeCount)),
-            ],
+            &[level_of("variation"), level_of("numbers"), LOSS, DIVERGED, SPIKE_COUNT],
         ),
     ],
 };

@@ -44,18 +44,7 @@ pub(super) static OWN_SIZE: Figure = Figure {
     views: &[
         View::Outcomes { title: "The proxy at its own size", per: &[], norms: true, under: MIDDLE },
         View::Own(shown),
-        by_point(
-            PROXY_LOSSES,
-            &[
-                column("numbers", Show::Level("numbers")),
-                column("loss", Show::Mean(Metric::Tail)),
-                column("diverged", Show::Sum(Metric::Diverged)),
-                column("low, %", Show::FailedLow),
-                column("high, %", Show::FailedHigh),
-                column("with spikes", Show::Sum(Metric::Spiked)),
-                column("seeds", Show::Runs),
-            ],
-        ),
+        by_point(PROXY_LOSSES, &[level_of("numbers"), LOSS, DIVERGED, LOW, HIGH, SPIKED, RUNS]),
     ],
 };
 
@@ -118,16 +107,7 @@ pub(super) static OTHER_RATES: Figure = Figure {
         OUTCOMES,
         by_point(
             PROXY_LOSSES,
-            &[
-                column("rate", Show::Level("rate")),
-                column("numbers", Show::Level("numbers")),
-                column("loss", Show::Mean(Metric::Tail)),
-                column("diverged", Show::Sum(Metric::Diverged)),
-                column("low, %", Show::FailedLow),
-                column("high, %", Show::FailedHigh),
-                column("with spikes", Show::Sum(Metric::Spiked)),
-                column("seeds", Show::Runs),
-            ],
+            &[level_of("rate"), level_of("numbers"), LOSS, DIVERGED, LOW, HIGH, SPIKED, RUNS],
         ),
     ],
 };
@@ -163,14 +143,7 @@ pub(super) static OTHER_PROXIES: Figure = Figure {
         OUTCOMES,
         by_point(
             PROXY_LOSSES,
-            &[
-                column("proxy", Show::Level("proxy")),
-                column("numbers", Show::Level("numbers")),
-                column("loss", Show::Mean(Metric::Tail)),
-                column("diverged", Show::Sum(Metric::Diverged)),
-                column("with spikes", Show::Sum(Metric::Spiked)),
-                column("seeds", Show::Runs),
-            ],
+            &[level_of("proxy"), level_of("numbers"), LOSS, DIVERGED, SPIKED, RUNS],
         ),
     ],
 };
