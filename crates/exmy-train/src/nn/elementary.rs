@@ -1,4 +1,4 @@
-//! exp, ln, tanh, erf and the normal distribution of an f32: one branch-free body each, the same bits
+//! exp, ln, tanh and the normal distribution of an f32: one branch-free body each, the same bits
 //! everywhere.
 //!
 //! The system's mathematical library differs between platforms and its calls keep a loop from being
@@ -14,7 +14,6 @@
 //! | [`exp`] | 1.03 ULP | overflow to infinity, gradual underflow to +0 |
 //! | [`ln`] | 0.95 ULP | ln(±0) = -infinity, NaN below 0 |
 //! | [`tanh`] | 1.34 ULP | keeps -0, ±1 at ±infinity |
-//! | [`erf`] | 1.28 ULP | keeps -0, ±1 at ±infinity |
 //!
 //! NaN stays NaN in each. [`normal`] states its errors in absolute terms, where it is.
 
@@ -107,46 +106,6 @@ pub fn tanh(x: f32) -> f32 {
     let large = 1.0 - 2.0 / (exp(t + t) + 1.0);
     // The cubic term of -0 is +0, and would make the sum +0.
     if t < 0.625 { small.copysign(x) } else { large.copysign(x) }
-}
-
-/// The error function of `x`, `2/sqrt(pi)` times the integral of `e^(-t^2)` from 0 to `x`.
-///
-/// Below 0.93 the odd polynomial `x + x P(x^2)`, above it `1 - e^(-Q(|x|))` with `Q` a fit of
-/// `-ln erfc`, whose error counts only as far as erfc is not small.
-#[inline(always)]
-pub fn erf(x: f32) -> f32 {
-    let t = x.abs();
-    let z = x * x;
-    // erf(x) / x - 1 in x^2, absolute error 1.7e-8 up to 0.93.
-    let p = polynomial(
-        z,
-        [
-            0.128_379_15,
-            -0.376_124_95,
-            0.112_818_025,
-            -0.026_765_568,
-            0.004_990_981,
-            -0.000_597_689_65,
-        ],
-    );
-    let small = x.mul_add(p, x);
-    // erfc(4) < 2^-25: from there on the result is 1. NaN passes.
-    let t4 = if t > 4.0 { 4.0 } else { t };
-    // -ln erfc(t), error times erfc(t) 1.4e-9 on [0.93, 4].
-    let q = polynomial(
-        t4,
-        [
-            0.000_222_791_98,
-            1.127_562_6,
-            0.637_373_86,
-            0.103_762_2,
-            -0.022_144_707,
-            0.003_022_463_8,
-            -0.000_193_809_5,
-        ],
-    );
-    let large = 1.0 - exp(-q);
-    if t < 0.93 { small } else { large.copysign(x) }
 }
 
 /// Distribution function and density of the standard normal at `x`.

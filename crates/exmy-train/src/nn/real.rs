@@ -56,8 +56,6 @@ pub trait Real:
     fn ln(self) -> Self;
     /// Hyperbolic tangent.
     fn tanh(self) -> Self;
-    /// Error function.
-    fn erf(self) -> Self;
     /// Distribution function and density of the standard normal, together.
     fn normal(self) -> (Self, Self);
     /// Absolute value.
@@ -101,49 +99,59 @@ pub trait Real:
     fn matmul_serial(a: View<'_, Self>, b: View<'_, Self>, c: ViewMut<'_, Self>, output: Output);
 }
 
-impl Real for f32 {
-    const ZERO: Self = 0.0;
-    const ONE: Self = 1.0;
+/// What both types have, with their `exp`, `ln` and `tanh`.
+macro_rules! shared {
+    ($number:ident, $exp:path, $ln:path, $tanh:path) => {
+        const ZERO: Self = 0.0;
+        const ONE: Self = 1.0;
 
-    #[inline(always)]
-    fn from_f64(x: f64) -> Self {
-        x as Self
-    }
-    #[inline(always)]
-    fn to_f64(self) -> f64 {
-        f64::from(self)
-    }
-    #[inline(always)]
-    fn mul_add(self, a: Self, b: Self) -> Self {
-        Self::mul_add(self, a, b)
-    }
-    #[inline(always)]
-    fn sqrt(self) -> Self {
-        Self::sqrt(self)
-    }
-    #[inline(always)]
-    fn exp(self) -> Self {
-        elementary::exp(self)
-    }
-    #[inline(always)]
-    fn ln(self) -> Self {
-        elementary::ln(self)
-    }
-    #[inline(always)]
-    fn tanh(self) -> Self {
-        elementary::tanh(self)
-    }
-    #[inline(always)]
-    fn erf(self) -> Self {
-        elementary::erf(self)
-    }
+        #[inline(always)]
+        fn from_f64(x: f64) -> Self {
+            x as Self
+        }
+        #[inline(always)]
+        fn to_f64(self) -> f64 {
+            self as f64
+        }
+        #[inline(always)]
+        fn mul_add(self, a: Self, b: Self) -> Self {
+            Self::mul_add(self, a, b)
+        }
+        #[inline(always)]
+        fn sqrt(self) -> Self {
+            Self::sqrt(self)
+        }
+        #[inline(always)]
+        fn exp(self) -> Self {
+            $exp(self)
+        }
+        #[inline(always)]
+        fn ln(self) -> Self {
+            $ln(self)
+        }
+        #[inline(always)]
+        fn tanh(self) -> Self {
+            $tanh(self)
+        }
+        #[inline(always)]
+        fn abs(self) -> Self {
+            Self::abs(self)
+        }
+        fn with_scratch<R>(len: usize, work: impl FnOnce(&mut [Self]) -> R) -> R {
+            std::thread_local! {
+                static SCRATCH: RefCell<Vec<Vec<$number>>> = const { RefCell::new(Vec::new()) };
+            }
+            with_kept(&SCRATCH, len, work)
+        }
+    };
+}
+
+impl Real for f32 {
+    shared!(f32, elementary::exp, elementary::ln, elementary::tanh);
+
     #[inline(always)]
     fn normal(self) -> (Self, Self) {
         elementary::normal(self)
-    }
-    #[inline(always)]
-    fn abs(self) -> Self {
-        Self::abs(self)
     }
     #[inline(always)]
     fn singles(x: &[Self]) -> Option<&[f32]> {
@@ -152,12 +160,6 @@ impl Real for f32 {
     #[inline(always)]
     fn singles_mut(x: &mut [Self]) -> Option<&mut [f32]> {
         Some(x)
-    }
-    fn with_scratch<R>(len: usize, work: impl FnOnce(&mut [Self]) -> R) -> R {
-        std::thread_local! {
-            static SCRATCH: RefCell<Vec<Vec<f32>>> = const { RefCell::new(Vec::new()) };
-        }
-        with_kept(&SCRATCH, len, work)
     }
     #[track_caller]
     fn matmul(a: View<'_, Self>, b: View<'_, Self>, c: ViewMut<'_, Self>, output: Output) {
@@ -170,55 +172,12 @@ impl Real for f32 {
 }
 
 impl Real for f64 {
-    const ZERO: Self = 0.0;
-    const ONE: Self = 1.0;
+    shared!(f64, libm::exp, libm::log, libm::tanh);
 
-    #[inline(always)]
-    fn from_f64(x: f64) -> Self {
-        x
-    }
-    #[inline(always)]
-    fn to_f64(self) -> f64 {
-        self
-    }
-    #[inline(always)]
-    fn mul_add(self, a: Self, b: Self) -> Self {
-        Self::mul_add(self, a, b)
-    }
-    #[inline(always)]
-    fn sqrt(self) -> Self {
-        Self::sqrt(self)
-    }
-    #[inline(always)]
-    fn exp(self) -> Self {
-        libm::exp(self)
-    }
-    #[inline(always)]
-    fn ln(self) -> Self {
-        libm::log(self)
-    }
-    #[inline(always)]
-    fn tanh(self) -> Self {
-        libm::tanh(self)
-    }
-    #[inline(always)]
-    fn erf(self) -> Self {
-        libm::erf(self)
-    }
     #[inline(always)]
     fn normal(self) -> (Self, Self) {
         use core::f64::consts::{FRAC_1_SQRT_2, TAU};
         (0.5 * libm::erfc(-self * FRAC_1_SQRT_2), libm::exp(-0.5 * self * self) / TAU.sqrt())
-    }
-    #[inline(always)]
-    fn abs(self) -> Self {
-        Self::abs(self)
-    }
-    fn with_scratch<R>(len: usize, work: impl FnOnce(&mut [Self]) -> R) -> R {
-        std::thread_local! {
-            static SCRATCH: RefCell<Vec<Vec<f64>>> = const { RefCell::new(Vec::new()) };
-        }
-        with_kept(&SCRATCH, len, work)
     }
     #[track_caller]
     fn matmul(a: View<'_, Self>, b: View<'_, Self>, c: ViewMut<'_, Self>, output: Output) {

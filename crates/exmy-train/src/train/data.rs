@@ -148,49 +148,39 @@ impl Dataset {
             entropy_rate: language.entropy_rate(),
             validation: if validation.is_empty() { 0.0 } else { -log_p / validation.len() as f64 },
         };
-        let description = format!(
-            "{}: a seeded language, {} bytes for training and {} for validation",
-            Source::Synthetic { seed },
-            train.len(),
-            validation.len(),
-        );
-        let (train, validation) = (Tokens::Bytes(train), Tokens::Bytes(validation));
-        let fingerprint = fingerprint(&train, &validation, 256);
-        Self {
-            train,
-            validation,
-            vocab: 256,
-            description,
-            fingerprint,
-            reference: Some(reference),
-            bytes: true,
-            bytes_per_token: None,
-        }
+        Self::made(
+            &Source::Synthetic { seed },
+            "a seeded language",
+            [train, validation],
+            Some(reference),
+        )
     }
 
     /// Text of the memory task, of as many bytes as the embedded language has.
     fn recall(seed: u64, options: &DataOptions) -> Self {
         let text = |label, bytes| recall::text(seed, Stream::new(label), bytes);
-        let train = text("recall.training", options.synthetic_train_bytes);
-        let validation = text("recall.validation", options.synthetic_validation_bytes);
+        let texts = [
+            text("recall.training", options.synthetic_train_bytes),
+            text("recall.validation", options.synthetic_validation_bytes),
+        ];
+        Self::made(&Source::Recall { seed }, "a memory task", texts, None)
+    }
+
+    /// Text that was made here, for training and for validation.
+    fn made(
+        source: &Source,
+        what: &str,
+        [train, validation]: [Vec<u8>; 2],
+        reference: Option<Reference>,
+    ) -> Self {
         let description = format!(
-            "{}: a memory task, {} bytes for training and {} for validation",
-            Source::Recall { seed },
+            "{source}: {what}, {} bytes for training and {} for validation",
             train.len(),
             validation.len(),
         );
         let (train, validation) = (Tokens::Bytes(train), Tokens::Bytes(validation));
         let fingerprint = fingerprint(&train, &validation, 256);
-        Self {
-            train,
-            validation,
-            vocab: 256,
-            description,
-            fingerprint,
-            reference: None,
-            bytes: true,
-            bytes_per_token: None,
-        }
+        Self { train, validation, vocab: 256, description, fingerprint, reference, ..Self::drawn() }
     }
 
     fn new(
