@@ -19,12 +19,10 @@ use exmy_train::nn::{Cpu, decoder};
 use exmy_train::recipe::Recipe;
 use exmy_train::train::checkpoint;
 use exmy_train::train::config::Config;
-use exmy_train::train::data::Dataset;
 use exmy_train::train::fit;
 use exmy_train::train::memory::{self, size};
-use exmy_train::train::probe::Probe;
 use exmy_train::train::ranks;
-use exmy_train::train::run::{self, Claim, Folder, Outcome, Watch};
+use exmy_train::train::run::{Folder, Job, Outcome, train_on};
 use exmy_train::train::together::train_together;
 
 /// What is asked for.
@@ -284,42 +282,36 @@ impl Place {
         Ok(Some(cuda))
     }
 
-    /// Trains a claimed run, as [`run::train_claimed`].
+    /// Trains a claimed run, as [`train_on`].
     ///
     /// # Errors
     /// As there, or if the device fails; the last checkpoint stands.
-    pub fn train(
-        &self,
-        folder: &Folder,
-        data: &Dataset,
-        watch: &mut dyn Watch,
-        probes: Vec<Box<dyn Probe>>,
-        claim: &Claim,
-    ) -> Result<Outcome> {
+    pub fn train(&self, job: Job<'_>) -> Result<Outcome> {
         if let Self::Party(rank) = self {
-            return rank.train(folder, data, watch, probes, claim);
+            return rank.train(job);
         }
         if let Self::Cpus(count) = self {
             let links = ranks::rings(*count).into_iter().map(|link| Box::new(link) as _).collect();
             let (devices, threads) =
                 (vec![Cpu::new(); *count], parallel::threads().div_ceil(*count));
             let devices = (&*devices, links);
-            return train_together(devices, threads, folder, data, watch, probes, claim);
+            return train_together(devices, threads, job);
         }
         if self.gpus().is_empty() {
-            return run::train_claimed(folder, data, watch, probes, claim);
+            return train_on(&Cpu::new(), job);
         }
         // Streams of its own, so that small runs share a device.
         let stream = |device: &Device| device.stream().map(Cuda::new);
         let devices = self.gpus().iter().map(stream).collect::<exmy_cuda::Result<Vec<_>>>();
+        let folder = job.folder();
         let (devices, config) = (devices.map_err(Error::from)?, folder.config()?);
         devices.iter().try_for_each(|cuda| cuda.ready(&config)).map_err(Error::from)?;
         let trained = match &*devices {
-            [cuda] => run::train_on(cuda, folder, data, watch, probes, claim),
+            [cuda] => train_on(cuda, job),
             all => {
                 let links = exmy_cuda::train::ring(all).map_err(Error::from)?;
                 let links = links.into_iter().map(|link| Box::new(link) as _).collect();
-                train_together((all, links), 1, folder, data, watch, probes, claim)
+                train_together((all, links), 1, job)
             }
         };
         trained.map_err(|error| {

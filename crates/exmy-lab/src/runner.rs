@@ -39,7 +39,7 @@ use exmy_train::train::fingerprint::Fingerprint;
 use exmy_train::train::fit;
 use exmy_train::train::probe::Probe;
 use exmy_train::train::record::Metrics;
-use exmy_train::train::run::{self, Folder, Outcome, Watch};
+use exmy_train::train::run::{self, Folder, Job, Outcome, Watch};
 use exmy_train::train::start;
 use std::collections::{BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
@@ -471,7 +471,9 @@ impl Work<'_> {
         let mut train = |watch: &mut dyn Watch| {
             let mut watch = Stopping { watch, stop: &self.stop };
             let probes = (self.runner.probes)(&run.config);
-            self.runner.place.train(&folder, &data, &mut watch, probes, &claim)
+            self.runner
+                .place
+                .train(Job::new(&folder, &data, &mut watch, &claim).with_probes(probes))
         };
         let outcome = if self.runner.jobs > 1 {
             parallel::with_threads(1, || self.progress.run(index, &data, &mut train))

@@ -9,7 +9,7 @@ use exmy_train::nn::device::Cpu;
 use exmy_train::recipe::device::Quantize;
 use exmy_train::train::config::Config;
 use exmy_train::train::record::Metrics;
-use exmy_train::train::run::{Folder, Outcome, Watch, claim, load_data, train_on};
+use exmy_train::train::run::{Folder, Job, Outcome, Watch, claim, load_data, train_on};
 
 struct Silent;
 
@@ -41,7 +41,7 @@ fn train<D: Quantize>(
         folder.create(&config)?;
     }
     let claim = claim(folder)?.unwrap();
-    train_on(device, folder, &data, &mut Silent, Vec::new(), &claim)
+    train_on(device, Job::new(folder, &data, &mut Silent, &claim))
 }
 
 fn checkpoints(folder: &Folder) -> usize {

@@ -5,7 +5,7 @@ use exmy_cuda::{Device, Emulation, Error};
 use exmy_train::nn::device::Cpu;
 use exmy_train::train::config::Config;
 use exmy_train::train::record::Metrics;
-use exmy_train::train::run::{Folder, Outcome, Watch, claim, load_data, train_on};
+use exmy_train::train::run::{Folder, Job, Outcome, Watch, claim, load_data, train_on};
 use exmy_train::train::together::train_together;
 
 struct Silent;
@@ -49,7 +49,7 @@ fn train(devices: &[Cuda], folder: &Folder) -> exmy::error::Result<Outcome> {
     }
     let claim = claim(folder)?.unwrap();
     let links = ring(devices).unwrap().into_iter().map(|link| Box::new(link) as _).collect();
-    train_together((devices, links), 1, folder, &data, &mut Silent, Vec::new(), &claim)
+    train_together((devices, links), 1, Job::new(folder, &data, &mut Silent, &claim))
 }
 
 /// Where NCCL is, as under `EXMY_NCCL`, it names rings; else the error says where it was looked for.
@@ -93,7 +93,7 @@ mod long {
         let whole = folder("whole");
         whole.create(&config).unwrap();
         let held = claim(&whole).unwrap().unwrap();
-        train_on(&Cpu::new(), &whole, &data, &mut Silent, Vec::new(), &held).unwrap();
+        train_on(&Cpu::new(), Job::new(&whole, &data, &mut Silent, &held)).unwrap();
         drop(held);
         let same = |name: &str| {
             for file in

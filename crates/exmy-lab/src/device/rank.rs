@@ -7,13 +7,11 @@ use exmy_cuda::Device;
 use exmy_cuda::train::Cuda;
 use exmy_cuda::train::nccl::{self, Edges, Remote};
 use exmy_train::nn::Cpu;
-use exmy_train::train::data::Dataset;
 use exmy_train::train::fingerprint::Fingerprint;
-use exmy_train::train::probe::Probe;
 use exmy_train::train::ranks::Link;
 use exmy_train::train::ranks::seat::seat;
 use exmy_train::train::ranks::tcp::Party;
-use exmy_train::train::run::{Claim, Folder, Outcome, Watch, train_among};
+use exmy_train::train::run::{Job, Outcome, train_among};
 
 /// A rank and what it computes on.
 #[derive(Debug)]
@@ -162,31 +160,23 @@ impl Rank {
     ///
     /// # Errors
     /// As [`train_among`].
-    pub(crate) fn train(
-        &self,
-        folder: &Folder,
-        data: &Dataset,
-        watch: &mut dyn Watch,
-        probes: Vec<Box<dyn Probe>>,
-        claim: &Claim,
-    ) -> Result<Outcome> {
+    pub(crate) fn train(&self, job: Job<'_>) -> Result<Outcome> {
+        let folder = job.folder();
         let config = folder.config()?;
         let Place::Cuda(device) = &self.place else {
             let ranks = self.party.begin(&config, Box::new(self.party.ring()))?;
-            return train_among(Some(ranks), &Cpu::new(), folder, data, watch, probes, claim)
+            return train_among(Some(ranks), &Cpu::new(), job)
                 .map_err(|error| stands(error, folder));
         };
         let cuda = Cuda::new(device.stream().map_err(Error::from)?);
         let ranks = self.party.begin(&config, self.link()?)?;
         cuda.ready(&config).map_err(Error::from)?;
-        train_among(Some(ranks), &cuda, folder, data, watch, probes, claim).map_err(|error| {
-            match cuda.take_failure() {
-                Some(failure) => {
-                    let free = device.free_memory().unwrap_or_default();
-                    explained(&failure, free as u64, folder)
-                }
-                None => stands(error, folder),
+        train_among(Some(ranks), &cuda, job).map_err(|error| match cuda.take_failure() {
+            Some(failure) => {
+                let free = device.free_memory().unwrap_or_default();
+                explained(&failure, free as u64, folder)
             }
+            None => stands(error, folder),
         })
     }
 }

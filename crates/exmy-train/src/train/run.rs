@@ -194,36 +194,46 @@ pub fn train_probed(
         Error::new(format!("{} is being trained", printable_path(folder.path())))
             .hint("another process works on it; wait for it or stop it")
     })?;
-    train_claimed(folder, data, watch, probes, &held)
+    train_on(&Cpu::new(), Job::new(folder, data, watch, &held).with_probes(probes))
 }
 
-/// As [`train_probed`], of a run that this process has [claimed](claim).
-///
-/// # Errors
-/// As [`train_probed`].
-pub fn train_claimed(
-    folder: &Folder,
-    data: &Dataset,
-    watch: &mut dyn Watch,
+/// A run that this process has [claimed](claim), and what trains it.
+pub struct Job<'a> {
+    pub(crate) folder: &'a Folder,
+    pub(crate) data: &'a Dataset,
+    watch: &'a mut dyn Watch,
     probes: Vec<Box<dyn Probe>>,
-    claim: &Claim,
-) -> Result<Outcome> {
-    train_on(&Cpu::new(), folder, data, watch, probes, claim)
 }
 
-/// As [`train_claimed`], on a device. The run's files are the same bytes on every device.
+impl<'a> Job<'a> {
+    /// With the probes that its configuration names.
+    pub fn new(
+        folder: &'a Folder,
+        data: &'a Dataset,
+        watch: &'a mut dyn Watch,
+        _: &'a Claim,
+    ) -> Self {
+        Self { folder, data, watch, probes: Vec::new() }
+    }
+
+    /// With others in addition, as [`train_probed`].
+    #[must_use]
+    pub fn with_probes(self, probes: Vec<Box<dyn Probe>>) -> Self {
+        Self { probes, ..self }
+    }
+
+    /// Where the run is.
+    pub const fn folder(&self) -> &'a Folder {
+        self.folder
+    }
+}
+
+/// As [`train_probed`], on a device. The run's files are the same bytes on every device.
 ///
 /// # Errors
-/// As [`train_claimed`], and what goes wrong on the device; the last checkpoint stands.
-pub fn train_on<D: Quantize>(
-    device: &D,
-    folder: &Folder,
-    data: &Dataset,
-    watch: &mut dyn Watch,
-    probes: Vec<Box<dyn Probe>>,
-    claim: &Claim,
-) -> Result<Outcome> {
-    train_among(None, device, folder, data, watch, probes, claim)
+/// As [`train_probed`], and what goes wrong on the device; the last checkpoint stands.
+pub fn train_on<D: Quantize>(device: &D, job: Job<'_>) -> Result<Outcome> {
+    train_among(None, device, job)
 }
 
 /// As [`train_on`], as the first of several [ranks](crate::train::ranks). The run's files are the same bytes
@@ -234,11 +244,7 @@ pub fn train_on<D: Quantize>(
 pub fn train_among<D: Quantize>(
     ranks: Option<Ranks<D>>,
     device: &D,
-    folder: &Folder,
-    data: &Dataset,
-    watch: &mut dyn Watch,
-    probes: Vec<Box<dyn Probe>>,
-    _: &Claim,
+    Job { folder, data, watch, probes }: Job<'_>,
 ) -> Result<Outcome> {
     let config = folder.config()?;
     let twin = probing::twin(&config);

@@ -18,7 +18,7 @@ use exmy_train::recipe::device::Quantize;
 use exmy_train::train::config::Config;
 use exmy_train::train::data::Dataset;
 use exmy_train::train::record::Metrics;
-use exmy_train::train::run::{Claim, Folder, Watch, claim, load_data, train_on};
+use exmy_train::train::run::{Claim, Folder, Job, Watch, claim, load_data, train_on};
 use exmy_train::train::start;
 use exmy_train::train::together::train_together;
 
@@ -77,7 +77,7 @@ fn claimed(folder: &Folder) -> Result<Claim> {
 /// Trains the run in `folder` up to a step, or to its end.
 fn advance<D: Quantize>(device: &D, folder: &Folder, data: &Dataset, until: u64) -> Result<()> {
     let claim = claimed(folder)?;
-    train_on(device, folder, data, &mut Until(until), Vec::new(), &claim).map(|_| ())
+    train_on(device, Job::new(folder, data, &mut Until(until), &claim)).map(|_| ())
 }
 
 /// All files of a run but `timing.jsonl`.
@@ -128,7 +128,7 @@ pub fn compare_together(
         let claim = claimed(folder)?;
         let links = ring(devices)?.into_iter().map(|link| Box::new(link) as _).collect();
         let watch = &mut Until(until);
-        train_together((devices, links), 1, folder, data, watch, Vec::new(), &claim).map(|_| ())
+        train_together((devices, links), 1, Job::new(folder, data, watch, &claim)).map(|_| ())
     };
     let mut compared = Vec::new();
     for (name, family, recipe, changes, turns) in [

@@ -2,10 +2,8 @@
 
 use super::serve;
 use crate::recipe::device::Quantize;
-use crate::train::data::Dataset;
-use crate::train::probe::Probe;
 use crate::train::ranks::{Link, Ranks, Wire, channels, divides};
-use crate::train::run::{Claim, Folder, Outcome, Watch, train_among};
+use crate::train::run::{Job, Outcome, train_among};
 use exmy::error::{Error, Result};
 use exmy::parallel;
 use std::thread;
@@ -19,13 +17,9 @@ use std::thread;
 pub fn train_together<D: Quantize + Sync>(
     (devices, links): (&[D], Vec<Box<dyn Link<D>>>),
     threads: usize,
-    folder: &Folder,
-    data: &Dataset,
-    watch: &mut dyn Watch,
-    probes: Vec<Box<dyn Probe>>,
-    claim: &Claim,
+    job: Job<'_>,
 ) -> Result<Outcome> {
-    let (config, size) = (folder.config()?, devices.len());
+    let (config, data, size) = (job.folder.config()?, job.data, devices.len());
     divides(&config, size)?;
     let mut places = devices.iter().zip(links);
     let Some((first, lead)) = places.next() else { return Err(Error::new("no device is named")) };
@@ -46,6 +40,6 @@ pub fn train_together<D: Quantize + Sync>(
                 .map_err(|error| Error::new("cannot start threads").because(error))?;
         }
         let ranks = (size > 1).then(|| Ranks::lead(lead, wires));
-        train_among(ranks, first, folder, data, watch, probes, claim)
+        train_among(ranks, first, job)
     })
 }

@@ -14,7 +14,7 @@ use exmy_train::train::ranks::seat::{first_host, seat};
 use exmy_train::train::ranks::tcp::{Party, Seat};
 use exmy_train::train::ranks::{Link, Staged, divides, rings};
 use exmy_train::train::record::Metrics;
-use exmy_train::train::run::{Claim, Folder, Watch, claim, load_data, train_among};
+use exmy_train::train::run::{Claim, Folder, Job, Watch, claim, load_data, train_among};
 use exmy_train::train::together::train_together;
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -78,7 +78,7 @@ fn train_counted(
     let link = |link| Box::new(Counted { link, sends: sends.clone() }) as Box<dyn Link<Cpu>>;
     let links: Vec<_> = rings(size).into_iter().map(link).collect();
     let (devices, watch) = (vec![Cpu::new(); size], &mut Until(until));
-    train_together((&devices, links), 1, &folder, &data, watch, Vec::new(), &claim).map(drop)
+    train_together((&devices, links), 1, Job::new(&folder, &data, watch, &claim)).map(drop)
 }
 
 /// All files of a run but `timing.jsonl`.
@@ -230,7 +230,7 @@ fn meet(mut seats: Vec<Seat>, config: &Config, folder: &Folder, data: &Dataset, 
         greet(&party);
         let ranks = party.begin(config, Box::new(party.ring())).unwrap();
         let watch = &mut Until(u64::MAX);
-        train_among(Some(ranks), &Cpu::new(), folder, data, watch, Vec::new(), held).unwrap();
+        train_among(Some(ranks), &Cpu::new(), Job::new(folder, data, watch, held)).unwrap();
         party.dismiss(0, None);
     });
 }

@@ -10,7 +10,7 @@ use crate::backend::recorded::Ways;
 use crate::train::verify;
 use exmy_train::train::ranks::Link;
 use exmy_train::train::record::Metrics;
-use exmy_train::train::run::{Folder, Watch, claim, load_data};
+use exmy_train::train::run::{Folder, Job, Watch, claim, load_data};
 use exmy_train::train::together::train_together;
 
 /// How long a ring may take that takes seconds; then it hangs.
@@ -132,7 +132,7 @@ fn train((size, parts): (usize, usize), recipe: &str, ways: Ways) -> Vec<String>
     folder.create(&config).unwrap();
     let claim = claim(&folder).unwrap().unwrap();
     let places = (&devices[..], links);
-    train_together(places, 1, &folder, &data, &mut Silent, Vec::new(), &claim).unwrap();
+    train_together(places, 1, Job::new(&folder, &data, &mut Silent, &claim)).unwrap();
     record.races()
 }
 
