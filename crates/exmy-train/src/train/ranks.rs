@@ -212,10 +212,15 @@ impl<D: Device> Ranks<D> {
         });
     }
 
-    /// Tells all others something.
-    fn tell_all(&mut self, message: &Message) -> Result<()> {
+    /// Tells all others something, also those after one that is gone: each hears the same words in the same
+    /// order.
+    pub(in crate::train) fn tell_all(&mut self, message: &Message) -> Result<()> {
         let text = text_of(message)?;
-        self.wires.iter_mut().try_for_each(|wire| wire.tell(&text))
+        let mut all = Ok(());
+        for wire in &mut self.wires {
+            all = all.and(wire.tell(&text));
+        }
+        all
     }
 
     /// Tells the others what the recipe remembers after the first part.

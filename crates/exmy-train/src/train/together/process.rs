@@ -16,10 +16,10 @@ impl Party {
     /// If its steps have fewer parts than there are ranks, or a rank has ended.
     pub fn begin<D: Device>(&self, config: &Config, link: Box<dyn Link<D>>) -> Result<Ranks<D>> {
         divides(config, self.seat.size)?;
-        let mut wires = self.wires();
-        let text = text_of(&Message::Run(config.to_toml()))?;
-        wires.iter_mut().try_for_each(|wire| wire.tell(&text))?;
-        Ok(Ranks::lead(link, wires))
+        let mut ranks = Ranks::lead(link, self.wires());
+        // If one is gone, the run ends for those that hear of it when `ranks` is dropped.
+        ranks.tell_all(&Message::Run(config.to_toml()))?;
+        Ok(ranks)
     }
 
     /// Takes part in every run that rank 0 begins, until it says goodbye: with its exit code and what went

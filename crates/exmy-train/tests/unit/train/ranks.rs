@@ -235,6 +235,34 @@ fn meet(mut seats: Vec<Seat>, config: &Config, folder: &Folder, data: &Dataset, 
     });
 }
 
+/// A rank that waits for the next step while the one before it is gone hears the end of the run, then the
+/// goodbye.
+#[test]
+fn who_waits_hears_the_goodbye_though_another_is_gone() {
+    let mut config = config("gpt-nano", "f32", "");
+    load_data(&mut config).unwrap();
+    let mut seats = seats("127.0.0.1", 3);
+    thread::scope(|scope| {
+        let (gone, waits) = (seats.remove(1), seats.remove(1));
+        scope.spawn(move || {
+            let party = Party::gather(gone, "same", || ()).unwrap();
+            party.wires()[0].hear().unwrap();
+        });
+        let end = scope.spawn(move || {
+            let party = Party::gather(waits, "same", || ()).unwrap();
+            party.follow(&|| false, |_| Ok((Cpu::new(), Box::new(party.ring()) as _))).unwrap()
+        });
+        let party = Party::gather(seats.remove(0), "same", || ()).unwrap();
+        let ranks = party.begin::<Cpu>(&config, Box::new(party.ring())).unwrap();
+        // What is written first to a connection that has ended is still taken.
+        while party.wires()[0].tell("{}").is_ok() {}
+        drop(ranks);
+        party.dismiss(0, Some("rank 1 has ended"));
+        drop(party);
+        assert_eq!(end.join().unwrap(), (0, Some("rank 1 has ended".into())));
+    });
+}
+
 /// Rank 0 and all who have come are told why they do not train together, in the same words.
 #[test]
 fn ranks_that_do_not_go_together_are_told() {
