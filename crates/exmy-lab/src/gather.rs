@@ -1,6 +1,7 @@
 //! Run folders wherever they lie: below an output folder, a sweep, a study, or named one by one.
 
 use crate::keys::{comparable, repeats};
+use crate::run_name::RunName;
 use crate::runner::{Entry, Manifest, find_run};
 use crate::store::probes_cut_short;
 use crate::timing::{self, Time};
@@ -306,10 +307,10 @@ fn folders(path: &Path, depth: usize, found: &mut Contents) -> Result<()> {
         let own = &mut found.runs[before..];
         own.sort_by_key(|run| places.get(run).copied().unwrap_or(usize::MAX));
         // Where a recipe was written otherwise, the hash at the end of the name says which run it is.
-        let known: HashSet<&str> = own.iter().filter_map(|run| hash_of(run)).collect();
+        let known: HashSet<String> = own.iter().filter_map(|run| hash_of(run)).collect();
         let is_there = |entry: &&Entry| {
             let folder = Path::new(&entry.folder);
-            hash_of(folder).is_some_and(|hash| known.contains(hash)) || path.join(folder).exists()
+            hash_of(folder).is_some_and(|hash| known.contains(&hash)) || path.join(folder).exists()
         };
         let planned = manifest.runs.iter().filter(|entry| !is_there(entry));
         found.not_begun.extend(planned.filter_map(|entry| entry.values.first().cloned()));
@@ -339,9 +340,8 @@ impl Contents {
 }
 
 /// The hash at the end of the name of a run's folder.
-fn hash_of(path: &Path) -> Option<&str> {
-    let hash = path.file_name()?.to_str()?.rsplit_once('-')?.1;
-    (hash.len() == 16 && hash.bytes().all(|byte| byte.is_ascii_hexdigit())).then_some(hash)
+fn hash_of(path: &Path) -> Option<String> {
+    Some(path.file_name()?.to_str()?.parse::<RunName>().ok()?.hash)
 }
 
 /// The folders of the runs at and below some paths, each once, and which folders below cannot be read.

@@ -4,6 +4,7 @@
 //! time, while they are compared with what was written.
 
 use crate::gather::{damage, first_line, losses, run_folders, states_of};
+use crate::run_name::RunName;
 use exmy::error::{Error, Result};
 use exmy::shown::printable_path;
 use exmy_train::train::record::last_metrics;
@@ -84,13 +85,9 @@ fn listed(folder: &Folder, name: String) -> Result<(Listed, Option<Summary>)> {
 
 /// Names without the hash at their end, where no other one is the same.
 fn without_hash(runs: &mut [Listed]) {
-    let short = |name: &str| {
-        let (words, hash) = name.rsplit_once('-')?;
-        let is_hash = hash.len() == 16 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
-        is_hash.then(|| words.to_owned())
-    };
-    let names: Vec<String> =
-        runs.iter().map(|run| short(&run.name).unwrap_or_else(|| run.name.clone())).collect();
+    let short =
+        |name: &String| name.parse().map_or_else(|_| name.clone(), |name: RunName| name.words);
+    let names: Vec<String> = runs.iter().map(|run| short(&run.name)).collect();
     let mut counts: HashMap<&String, usize> = HashMap::new();
     names.iter().for_each(|name| *counts.entry(name).or_default() += 1);
     for (run, name) in runs.iter_mut().zip(&names) {

@@ -24,6 +24,8 @@ pub mod claim;
 #[doc(hidden)]
 pub mod comparison;
 pub mod run_config;
+#[doc(hidden)]
+pub mod run_name;
 pub mod scale;
 
 pub mod compare;

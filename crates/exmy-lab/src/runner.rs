@@ -28,6 +28,7 @@ pub use out::{OutFolder, Status, find_run, refuse_used};
 pub use shard::{ParseShardError, Shard};
 
 use crate::device::Place;
+use crate::run_name::RunName;
 use crate::turns::{self, Turns};
 use exmy::error::{Error, Result};
 use exmy::parallel;
@@ -87,9 +88,8 @@ pub fn content_name((words, most): (&str, usize), config: &Config, more: &str) -
     content.data.source = Source::default();
     (content.start.weights, content.start.run) = (String::new(), String::new());
     // As the version before wrote it: its runs are found under the same hash.
-    let hash = Fingerprint::of((content.former_toml() + more).as_bytes());
-    let words: String = plain(words).chars().take(most).collect();
-    format!("{words}-{hash}")
+    let hash = Fingerprint::of((content.former_toml() + more).as_bytes()).to_string();
+    RunName { words: plain(words).chars().take(most).collect(), hash }.to_string()
 }
 
 /// The folder of a run below `parent`. Where a recipe has been written otherwise since it was made, that is
@@ -100,11 +100,10 @@ pub(crate) fn run_path(parent: &Path, name: &str) -> PathBuf {
         return path;
     }
     let entries = std::fs::read_dir(parent).into_iter().flatten().flatten();
+    let hash = |name: &str| name.parse().ok().map(|name: RunName| name.hash);
     let is_same = |path: &PathBuf| {
-        let found = path.file_name().and_then(|found| found.to_str());
-        found.is_some_and(|found| {
-            found.rsplit_once('-').map(|of| of.1) == name.rsplit_once('-').map(|of| of.1)
-        })
+        let found = path.file_name().and_then(|found| hash(found.to_str()?));
+        found.is_some() && found == hash(name)
     };
     // A run whose folder a kill left half-made has the same hash.
     let mut whole = entries.map(|entry| entry.path()).filter(|path| !whole::is_partial(path));

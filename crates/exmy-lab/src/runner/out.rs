@@ -9,6 +9,7 @@ use super::labels::{conditions, labelled};
 use super::manifest::{Entry, Kind, Manifest};
 use super::{Plan, Run, content_name, plain};
 use crate::loss_figure;
+use crate::run_name::RunName;
 use crate::standing;
 use crate::table;
 use exmy::error::{Error, Result};
@@ -42,8 +43,6 @@ pub struct Status {
     pub fresh: Vec<String>,
 }
 
-/// Characters of the hash at the end of the name of a run.
-const HASH: usize = 16;
 /// Characters of a recipe in the name of a folder of `exmy train`.
 const RECIPE: usize = 80;
 
@@ -69,8 +68,8 @@ pub fn find_run(path: &Path) -> PathBuf {
     }
     let is_meant = |entry: &fs::DirEntry| {
         let found = entry.file_name();
-        let hash = found.to_str().and_then(|found| found.strip_prefix(&name)?.strip_prefix('-'));
-        hash.is_some_and(|hash| hash.len() == HASH && hash.bytes().all(|b| b.is_ascii_hexdigit()))
+        let found = found.to_str().and_then(|found| found.parse::<RunName>().ok());
+        found.is_some_and(|found| found.words == name)
     };
     let mut found = fs::read_dir(parent).into_iter().flatten().flatten().filter(is_meant);
     match (found.next(), found.next()) {
@@ -205,8 +204,11 @@ impl OutFolder {
         let entries: Vec<Entry> = plan.runs.iter().zip(&plan.values).map(entry).collect();
         let planned = |entries: &[Entry]| -> Vec<String> {
             // The hash at the end says all; the words before it may have been written otherwise.
-            let hash = |entry: &Entry| entry.folder.rsplit('-').next().map(str::to_owned);
-            entries.iter().filter_map(hash).collect()
+            let hash = |entry: &Entry| {
+                let folder = &entry.folder;
+                folder.parse().map_or_else(|_| folder.clone(), |name: RunName| name.hash)
+            };
+            entries.iter().map(hash).collect()
         };
         if Manifest::read(path)?.is_none() {
             let manifest = Manifest::new(Kind::Sweep, plan.keys.clone(), entries.clone());

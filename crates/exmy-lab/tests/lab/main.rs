@@ -22,6 +22,7 @@ mod plot;
 #[cfg(feature = "tokenizers")]
 mod published;
 mod run_config;
+mod run_name;
 mod runner;
 mod scale;
 mod scaling;

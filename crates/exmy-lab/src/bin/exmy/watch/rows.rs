@@ -9,6 +9,7 @@ use exmy_lab::compare::gap;
 use exmy_lab::gather::{RecordedRun, State};
 use exmy_lab::left::Left;
 use exmy_lab::plot::distinguish;
+use exmy_lab::run_name::{DIGITS, NoHash, RunName};
 use std::collections::HashSet;
 use unicode_width::UnicodeWidthStr;
 
@@ -82,16 +83,6 @@ pub(super) fn row(seen: &Seen<'_>, runs: &[RecordedRun], left: &Left) -> Row {
     }
 }
 
-/// Characters of the hash at the end of the name of a study's run.
-const HASH: usize = 16;
-
-/// The recipe and the hash of a run's folder that a study named, without the folders above.
-fn split_hash(name: &str) -> Option<(&str, &str)> {
-    let (recipe, hash) = name.rsplit('/').next()?.rsplit_once('-')?;
-    let is_hash = hash.len() == HASH && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
-    (is_hash && !recipe.is_empty()).then_some((recipe, hash))
-}
-
 /// Names of a study's runs in `room` characters. The beginning of the recipe says more than the folders above
 /// and than the hash, of which there is only as much as distinguishes the runs. Names that fit, and other
 /// names, stay as they are.
@@ -101,15 +92,15 @@ fn recipes_first(names: &[&str], room: usize) -> Vec<String> {
         return whole();
     }
     let differ = |texts: &[String]| texts.iter().collect::<HashSet<_>>().len() == texts.len();
-    let cut = |(recipe, hash): (&str, &str), kept: usize| {
-        let hash = if kept > 0 { format!("-{}", &hash[..kept]) } else { String::new() };
-        shortened(recipe, room.saturating_sub(hash.len())) + &hash
+    let cut = |name: RunName, kept: usize| {
+        let hash = if kept > 0 { format!("-{}", &name.hash[..kept]) } else { String::new() };
+        shortened(&name.words, room.saturating_sub(hash.len())) + &hash
     };
     // Fewer characters than four are no name for a run.
-    let mut ways = [0].into_iter().chain(4..=HASH).filter(|kept| kept + 3 <= room);
-    let text = |name: &&str, kept| match split_hash(name) {
-        Some(parts) => cut(parts, kept),
-        None => (*name).to_owned(),
+    let mut ways = [0].into_iter().chain(4..=DIGITS).filter(|kept| kept + 3 <= room);
+    let text = |name: &&str, kept| match name.rsplit('/').next().unwrap_or(name).parse() {
+        Ok(parts) => cut(parts, kept),
+        Err(NoHash) => (*name).to_owned(),
     };
     let texts = |kept| names.iter().map(|name| text(name, kept)).collect::<Vec<_>>();
     ways.find_map(|kept| Some(texts(kept)).filter(|texts| differ(texts))).unwrap_or_else(whole)
