@@ -7,9 +7,11 @@ use crate::series;
 use crate::statistics::mean;
 use crate::store::{Runs, Trained};
 use crate::table::gap_percent;
-use exmy::error::Result;
+use exmy::error::{Error, Result};
+use exmy::shown::printable_path;
 use exmy_train::nn::site::{Operand, Operator};
-use exmy_train::train::probe::Key;
+use exmy_train::train::probe::{Key, Line};
+use std::collections::BTreeSet;
 
 /// What a run is judged by.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -126,7 +128,35 @@ impl Probed {
 
     /// Steps and values of a run.
     pub(super) fn series(&self, run: &Trained) -> Result<Vec<(f64, f64)>> {
-        series::series(run, self.probe, |key| self.has(key))
+        let lines = run.probe(self.probe)?;
+        // A run that diverged may have ended before the first measurement.
+        if lines.is_empty() && run.summary.diverged_at.is_none() {
+            let path = printable_path(run.folder.path());
+            return Err(Error::new(format!("{path} has no probe `{}`", self.probe)));
+        }
+        self.of_lines(&lines)
+    }
+
+    /// The same of a probe's lines.
+    ///
+    /// # Errors
+    /// If there are some, and none has what is meant: a mistake in a table, which smoke runs find.
+    pub fn of_lines(&self, lines: &[Line]) -> Result<Vec<(f64, f64)>> {
+        let keys = || lines.iter().flat_map(|line| line.values.parts.keys());
+        if !lines.is_empty() && !keys().any(|key| self.has(key)) {
+            let known: BTreeSet<String> = keys().map(ToString::to_string).collect();
+            let known: Vec<&str> = known.iter().take(8).map(String::as_str).collect();
+            let statistic = if self.statistic.is_empty() { "value" } else { self.statistic };
+            let of = self.operand.map_or_else(String::new, |operand| format!(" of {operand:?}"));
+            let at = format!("at {:?}", self.operators);
+            return Err(Error::new(format!(
+                "probe `{}` has no `{statistic}`{of} {at}",
+                self.probe
+            ))
+            .hint(format!("it has {}, ...", known.join(", "))));
+        }
+        let mean = |line: &Line| series::parts_mean(line, |key| self.has(key));
+        Ok(lines.iter().filter_map(|line| Some((line.step as f64, mean(line)?))).collect())
     }
 
     /// What of these counts.

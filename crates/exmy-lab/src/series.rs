@@ -2,26 +2,13 @@
 
 use crate::plot::{Axis, Band, Intervals, Panel, Series};
 use crate::statistics::{Interval, mean, mean_interval};
-use crate::store::Trained;
 use crate::table::number;
-use exmy::error::Result;
 use exmy_train::train::probe::{Key, Line};
 
 /// The mean over those parts of a line that are picked.
 pub(crate) fn parts_mean(line: &Line, pick: impl Fn(&Key) -> bool) -> Option<f64> {
     let picked = line.values.parts.iter().filter(|(key, _)| pick(key));
     mean(&picked.filter_map(|(_, value)| value.number()).collect::<Vec<_>>())
-}
-
-/// Steps and means over the picked parts of a probe.
-pub(crate) fn series(
-    trained: &Trained,
-    probe: &str,
-    pick: impl Fn(&Key) -> bool,
-) -> Result<Vec<(f64, f64)>> {
-    let lines = trained.probe(probe)?;
-    let point = |line: &Line| Some((line.step as f64, parts_mean(line, &pick)?));
-    Ok(lines.iter().filter_map(point).collect())
 }
 
 /// The mean of the points in the last part of the steps, from `share` of the last step on.

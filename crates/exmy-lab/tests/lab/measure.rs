@@ -1,6 +1,6 @@
 use exmy_lab::measure::{Probed, capped, of_inputs, of_parts};
 use exmy_train::nn::site::{Operand, Operator};
-use exmy_train::train::probe::Key;
+use exmy_train::train::probe::{Key, Line, Values};
 
 #[test]
 fn parts_are_picked_by_what_they_are_of() {
@@ -23,6 +23,23 @@ fn parts_are_picked_by_what_they_are_of() {
     let top = of_parts("", "channels", "output.top").of_operator(Operator::DecayUp);
     assert_eq!(picked(top, &texts), [true, false, false]);
     assert_eq!(picked(of_parts("", "gates", "max"), &texts), [false, false, true]);
+}
+
+/// A name that no probe has is a mistake, and not a column without numbers.
+#[test]
+fn a_statistic_that_is_not_there_is_an_error() {
+    let mut values = Values::default();
+    values.part("layers.0.q_proj.input.rms_p99", 3.0);
+    values.part("layers.1.q_proj.input.rms_p99", 5.0);
+    let lines = [Line { step: 7, probe: "spikes".into(), values }];
+    let of = |statistic| of_inputs("", "spikes", statistic).of_lines(&lines);
+    assert_eq!(of("rms_p99").unwrap(), [(7.0, 4.0)]);
+    let error = of("rms_p9").unwrap_err().to_string();
+    for part in ["`spikes` has no `rms_p9`", "layers.0.q_proj.input.rms_p99, layers.1"] {
+        assert!(error.contains(part), "{error}");
+    }
+    // One that diverged before the first measurement has none.
+    assert_eq!(of_inputs("", "spikes", "rms_p9").of_lines(&[]).unwrap(), []);
 }
 
 #[test]
