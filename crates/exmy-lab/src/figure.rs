@@ -133,4 +133,8 @@ impl finding::Experiment for Figure {
         }
         Ok(findings)
     }
+
+    fn claimed(&self) -> Option<&Self> {
+        matches!(self.judged, Judged::By(_)).then_some(self)
+    }
 }

@@ -5,6 +5,7 @@
 //! draws [`Findings`]: pictures, tables, sentences, and a verdict with the numbers it rests on. A claim is
 //! only [reproduced](Verdict::Reproduced) when its criterion holds.
 
+use crate::figure::Figure;
 use crate::plot;
 use crate::run_config::{RunConfig, Setting};
 use crate::scale::Scale;
@@ -276,6 +277,11 @@ pub trait Experiment: Sync {
     /// # Errors
     /// If a run's files cannot be read.
     fn find(&self, setting: &Setting, runs: &Runs<'_>) -> Result<Findings>;
+
+    /// It as a value, if it is judged by a claim.
+    fn claimed(&self) -> Option<&Figure> {
+        None
+    }
 }
 
 /// A study: what one paper measured.
@@ -291,4 +297,11 @@ pub struct Paper {
     pub about: &'static str,
     /// Its figures.
     pub figures: &'static [&'static dyn Experiment],
+}
+
+impl Paper {
+    /// The figures that are judged by a claim.
+    pub fn claimed(&self) -> impl Iterator<Item = &'static Figure> + use<> {
+        self.figures.iter().filter_map(|figure| figure.claimed())
+    }
 }

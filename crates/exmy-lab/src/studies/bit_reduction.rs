@@ -338,9 +338,3 @@ static FORECAST: Figure = Figure {
     },
     views: &[],
 };
-
-/// Those that are judged by a claim.
-pub static CLAIMED: [&Figure; 12] = [
-    &SEEDS, &MSAMP, &BITS, &LARGE, &SPIKES, &NOISE, &EXPONENT, &RATES, &REMEDIES, &ROUNDINGS,
-    &DEEPER, &SEEDED,
-];

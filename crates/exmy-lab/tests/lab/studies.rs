@@ -9,14 +9,13 @@ use exmy_lab::measure::Results;
 use exmy_lab::run_config::Setting;
 use exmy_lab::scale::Scale;
 use exmy_lab::store::{Store, distinct};
-use exmy_lab::studies::{self, ALL};
+use exmy_lab::studies::{ALL, Paper};
 use std::collections::BTreeSet;
 
 /// A mistake in a name would be found when the runs are read, after days of training.
 #[test]
 fn grid_points_that_claims_and_views_name_are_there() {
-    let figures = studies::bit_reduction::CLAIMED.iter().chain(&studies::mx_instabilities::CLAIMED);
-    for figure in figures.chain(&studies::nvfp4_outliers::CLAIMED) {
+    for figure in ALL.iter().flat_map(Paper::claimed) {
         for scale in Scale::ALL {
             let setting = Setting::unread(scale);
             let results = Results::made(&setting, &figure.grid, &|_, seed, _| seed as f64);

@@ -1,10 +1,10 @@
-use exmy_lab::figure::Judged;
+use exmy_lab::figure::{Figure, Judged};
 use exmy_lab::finding::Verdict;
 use exmy_lab::grid::GridPoint;
 use exmy_lab::measure::{Metric, Results};
 use exmy_lab::run_config::Setting;
 use exmy_lab::scale::Scale;
-use exmy_lab::studies::bit_reduction::CLAIMED;
+use exmy_lab::studies;
 use exmy_lab::studies::bit_reduction::deeper::shares;
 use std::collections::BTreeSet;
 
@@ -20,8 +20,13 @@ fn verdict(scatter: f64, above: &dyn Fn(&GridPoint) -> f64) -> Verdict {
     verdict_of("BR-15", scatter, above)
 }
 
+fn claimed(id: &str) -> &'static Figure {
+    let paper = studies::by_name("bit-reduction").unwrap();
+    paper.claimed().find(|figure| figure.id == id).unwrap()
+}
+
 fn verdict_of(id: &str, scatter: f64, above: &dyn Fn(&GridPoint) -> f64) -> Verdict {
-    let figure = CLAIMED.iter().find(|figure| figure.id == id).unwrap();
+    let figure = claimed(id);
     let setting = Setting::unread(Scale::Paper);
     let made = |point: &GridPoint, seed: u64, _: Metric| {
         let own = if point.has("E8M7") { 0.0 } else { above(point) };
@@ -58,7 +63,7 @@ fn the_bias_is_most_of_the_cost_or_not() {
 #[test]
 fn seeds_that_were_not_seen_judge_the_cost_alone() {
     let setting = Setting::unread(Scale::Paper);
-    let figure = CLAIMED.iter().find(|figure| figure.id == "BR-17").unwrap();
+    let figure = claimed("BR-17");
     let runs = figure.grid.runs(&setting);
     let seeds: BTreeSet<u64> = runs.iter().map(|run| run.config.seed).collect();
     assert_eq!((runs.len(), seeds), (32, (4..12).collect()));
