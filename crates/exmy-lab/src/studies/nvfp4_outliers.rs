@@ -170,13 +170,13 @@ static SENSITIVITY: Figure = Figure {
     says: "Per parameter, o_proj (GLA) and v_proj (SA) are among the most sensitive third of operators and \
            down_proj among the least. Sensitivity: 100 (L_op - L_bf16) / L_bf16 over the operator's share of \
            parameters. The paper trains on with one type of operator in NVFP4; here two hundred steps of \
-           that scatter losses by more than one operator changes, so the validation loss of the same weights \
-           is judged, with one type of operator in NVFP4 and with none, and the training losses of branches \
-           are shown, too.",
+           that scatter losses by more than one operator changes, so nothing is trained for the verdict: it \
+           is of the validation loss of the same weights, with one type of operator in NVFP4 and with none. \
+           The training losses of branches are shown, too. Each kind of model has a verdict of its own.",
     grid: Grid { also: &[&SA_BRANCHES, &FROZEN], ..GLA_BRANCHES },
     judged: Judged::Own {
         asks: operators::ASKS,
-        effect: EffectSize::Incomparable("the unit of the paper's numbers could not be read"),
+        effect: EffectSize::Stated,
         find: operators::find,
     },
     views: &[],
@@ -518,21 +518,4 @@ const DECAYS: [Level; 3] = [
     number("weight decay 0", 0.0, grids::decay(0)),
     number("weight decay 0.1", 0.1, grids::decay(1)),
     number("weight decay 0.3", 0.3, grids::decay(2)),
-];
-
-/// Those that are judged by a claim.
-pub static CLAIMED: [&Figure; 13] = [
-    &GAP,
-    &TAILS,
-    &SPIKES,
-    &GATE,
-    &SOFTMAX,
-    &DEPTH,
-    &ALIGNMENT,
-    &TRAINING,
-    &PARTS,
-    &STOCHASTIC,
-    &BLOCKS,
-    &SWITCH,
-    &FORMATS,
 ];

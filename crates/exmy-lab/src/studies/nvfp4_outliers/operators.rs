@@ -1,16 +1,18 @@
-//! E2: one type of operator at a time in NVFP4, from a checkpoint of bfloat16.
+//! E2: one type of operator at a time in NVFP4, of the weights of a checkpoint of bfloat16, which are judged,
+//! and after branches from there, which are shown.
 
 use super::weights;
 use super::{FROZEN, GLA_BRANCHES, OPERATORS, SA_BRANCHES};
 use crate::criterion::{By, Criterion, Is, Opposite, ask};
-use crate::finding::{Findings, Part, Table};
+use crate::finding::{Findings, Part, Power, Table, Verdict};
 use crate::measure::Results;
 use crate::plot::{self, Axis};
+use crate::scale::Scale;
 use crate::series::{intervals, of_seeds};
-use crate::statistics::{mean, mean_interval, median};
+use crate::statistics::{interval_power, mean, mean_interval, median, sd};
 use crate::table::gap_percent;
 use crate::table::number;
-use crate::test_result::{TestResult, interval, verdict};
+use crate::test_result::{TestResult, every, interval, verdict};
 use exmy::error::Result;
 use exmy_train::recipe::Linear;
 use exmy_train::train::config::Config;
@@ -22,9 +24,21 @@ pub fn operators(kind: &str) -> Vec<&'static str> {
     names.filter(|name| kind == "GLA" || !gates.contains(name)).collect()
 }
 
-/// The operator that the paper finds most sensitive.
-fn most(kind: &str) -> &'static str {
-    if kind == "GLA" { "o_proj" } else { "v_proj" }
+/// The operator that the paper finds most sensitive, and its sensitivity over that of down_proj there. A
+/// ratio has no unit.
+fn most(kind: &str) -> (&'static str, f64) {
+    if kind == "GLA" { ("o_proj", 0.058 / 0.012) } else { ("v_proj", 0.143 / 0.020) }
+}
+
+/// How often the difference would have been seen if the two had the paper's ratio and their sum were the one
+/// found here.
+fn power(most: &[f64], least: &[f64], ratio: f64) -> Power {
+    let gaps: Vec<f64> = most.iter().zip(least).map(|(a, b)| a - b).collect();
+    let sum = mean(most).unwrap_or(f64::NAN) + mean(least).unwrap_or(f64::NAN);
+    // Of operators that cost nothing together no ratio says how far they lie apart.
+    let effect = (ratio - 1.0) / (ratio + 1.0) * sum.max(0.0);
+    let seen = sd(&gaps).and_then(|sd| interval_power(effect, sd, gaps.len(), 0.95));
+    seen.map_or(Power::FewSeeds, Power::Share)
 }
 
 /// The share that operators whose names begin so have of the parameters of all linear operators in blocks.
@@ -45,15 +59,25 @@ pub fn claim(kind: &str, found: &[(&str, Vec<f64>)]) -> TestResult {
     let of = |name: &str| {
         found.iter().find(|one| one.0 == name).map(|one| one.1.as_slice()).unwrap_or_default()
     };
-    let (top, count) = (most(kind), order.len());
+    let ((top, ratio), count) = (most(kind), order.len());
     let third = count / 3;
     let within = rank(top) <= third && rank("down_proj") > count - third;
     let mut claim =
         TestResult::below(("down_proj", of("down_proj")), (top, of(top)), &format!(" ({})", kind));
     // The difference alone is not the ranking.
     claim.holds &= within;
+    claim.power = power(of(top), of("down_proj"), ratio);
+    let seen = match claim.power {
+        Power::Share(seen) if !claim.holds => {
+            format!(
+                "; the paper's ratio of {ratio:.1} would be seen in {:.0} % of cases",
+                100.0 * seen
+            )
+        }
+        _ => String::new(),
+    };
     claim.text = format!(
-        "{}: of {count} operators {top} is number {} and down_proj number {}; {}",
+        "{}: of {count} operators {top} is number {} and down_proj number {}; {}{seen}",
         kind,
         rank(top),
         rank("down_proj"),
@@ -76,7 +100,9 @@ pub(crate) const ASKS: Criterion = Criterion::new(
     ],
     Opposite::One,
 )
-.noted(|| "The paper's are o_proj (GLA) and v_proj (SA); all is asked of both.".into());
+.noted(|| {
+    "The paper's are o_proj (GLA) and v_proj (SA); all is asked of both, each a part.".into()
+});
 
 pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
     let (mut parts, mut judged, mut trained) = (Vec::new(), Vec::new(), Vec::new());
@@ -106,9 +132,20 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
         let what = format!("after branches of {own} steps");
         trained.push(of_kind(&model, kind, &what, &of_seeds(after.len()), &after, &mut parts));
     }
-    let [judged, trained] = [verdict(&judged), verdict(&trained)];
-    let text = format!("{}; not judged, after branches: {}", judged.reason(), trained.reason());
-    Ok(Findings::of(judged.with(text), parts))
+    Ok(concluded(&judged, &verdict(&trained), results.setting.scale, parts))
+}
+
+/// A verdict on each kind of model, and on both, by what is seen of the same weights.
+pub fn concluded(
+    judged: &[TestResult],
+    trained: &Verdict,
+    scale: Scale,
+    parts: Vec<Part>,
+) -> Findings {
+    let (both, found) = (every(judged), verdict(judged));
+    let text = format!("{}; not judged, after branches: {}", found.reason(), trained.reason());
+    let verdict = found.with(text).with_power(both.known_power(), scale);
+    Findings { judged: both.judged(scale), ..Findings::of(verdict, parts) }
 }
 
 /// The median over the last `late` steps of a branch of its loss above that of bfloat16, in percent. Rates

@@ -7,9 +7,10 @@ pub(super) static PATCHES: Figure = Figure {
     title: "what patches of hot channels give back",
     source: "arXiv 2602.02047, comparison of patches, and the bounds that leave the product of both \
              residuals",
-    says: "The error of a product falls with the number of patched channels, and patching both residuals \
-           (O2-B) leaves less than patching either; and where channels of a trained model are planted hot, \
-           times 16 or more, patches make its gap smaller.",
+    says: "Where channels of a trained model are planted hot, times 16 or more, patches make its gap \
+           smaller; nothing is trained after that. That the error of a product falls with the number of \
+           patched channels, and that patching both residuals (O2-B) leaves less than patching either, \
+           follows from how patches are defined: it is checked, and not judged.",
     grid: Grid { axes: &[Axis::new("recipe", &[BF16])], ..LONG },
     judged: Judged::Own { asks: patches::ASKS, effect: EffectSize::Unstated, find: patches::find },
     views: &[],
@@ -39,8 +40,8 @@ pub static TRAINING: Figure = Figure {
     says: "Where four channels begin 16 times as large (function unchanged), patching the most channels \
            makes the gap smaller than without a patch, and choosing the channels once instead of every 10 \
            steps makes it no larger, by less than 0.36 points, what CHON gains in the paper; where only k = \
-           32 is run, the first alone is judged. This is the positive control of the patches: if they do not \
-           help here, they do not work.",
+           32 is run, the first alone is judged. E11 has such channels in models that are not trained any \
+           further.",
     grid: Grid {
         seeds: [1, 3, 1],
         sets: &[grids::USUAL, grids::PLANTED],

@@ -1,7 +1,7 @@
 use exmy_lab::run_config::Setting;
 use exmy_lab::scale::Scale;
 use exmy_lab::studies::nvfp4_outliers::patches::{
-    COUNTS, Errors, claims, draw_operands, error, loss, planted_channels,
+    COUNTS, Errors, check, claims, draw_operands, error, loss, planted_channels,
 };
 use exmy_lab::studies::nvfp4_outliers::weights::data;
 use exmy_lab::test_result::verdict;
@@ -19,11 +19,25 @@ fn errors(a: f64, b: f64, falling: bool) -> Errors {
 }
 
 #[test]
-fn each_verdict_can_be_reached() {
-    assert_eq!(verdict(&claims(&errors(0.9, 0.5, true))).word(), "reproduced");
-    assert_eq!(verdict(&claims(&errors(0.5, 0.9, true))).word(), "contradicted");
-    assert_eq!(verdict(&claims(&errors(0.9, 0.5, false))).word(), "contradicted");
-    assert_eq!(verdict(&claims(&errors(0.5, 0.5, true))).word(), "not seen at this scale");
+fn the_check_holds_where_every_step_and_both_residuals_leave_less() {
+    let word = |a, b, falling| check(&errors(a, b, falling)).word();
+    assert_eq!(word(0.9, 0.5, true), "check holds");
+    assert_eq!(word(0.5, 0.9, true), "check fails");
+    assert_eq!(word(0.9, 0.5, false), "check fails");
+    assert_eq!(word(0.5, 0.5, true), "check fails");
+}
+
+/// Both channels that are 16 times as large and those that are 64 times must cost less.
+#[test]
+fn planted_gaps_reach_each_verdict() {
+    let word = |sixteen: f64, most: f64| {
+        let seeds = |gap: f64| vec![gap, gap + 0.1, gap - 0.2];
+        let plain = vec![seeds(0.3), seeds(0.3), seeds(2.0), vec![60.0, 61.0, 62.0]];
+        let patched = vec![seeds(9.0), seeds(9.0), seeds(sixteen), seeds(most)];
+        verdict(&claims(&[plain, patched])).word()
+    };
+    assert_eq!((word(1.0, 20.0), word(3.0, 20.0)), ("reproduced", "contradicted"));
+    assert_eq!(word(2.0, 20.0), "not seen at this scale");
 }
 
 /// What is planted changes no loss by a bit in f32.
