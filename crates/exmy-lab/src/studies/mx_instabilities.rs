@@ -32,8 +32,8 @@ use exmy_train::nn::model::Config as Model;
 use exmy_train::nn::proxy::{Activation, Init, Loss};
 use exmy_train::train::config::{Config, Method};
 use grids::{
-    BEYOND, BIAS, BIASED, JUDGED, LANGUAGE, LONG, MODELS, NEW_SEEDS, PROXIES, PROXY_RATES, SEARCH,
-    SEARCH_MX, SHORT, STILL, STUDENT, TENFOLD, UNSCALED, gains, text,
+    BEYOND, BIAS, BIASED, FIXED, JUDGED, LANGUAGE, LONG, MODELS, NEW_SEEDS, PROXIES, PROXY_RATES,
+    SEARCH, SEARCH_MX, SHORT, STUDENT, TENFOLD, UNSCALED, gains, text,
 };
 use models::{
     DAMAGE, GAPS, HYPERPARAMETERS, LAWS, ONSETS, PAIRS, SEARCHED, SIMPLIFIED, VARIATIONS,
@@ -75,20 +75,6 @@ pub(crate) const PAPER: Paper = Paper {
         &VARIATIONS,
     ],
 };
-
-/// Figures that are judged by claims.
-pub static CLAIMED: [&Figure; 10] = [
-    &BFLOAT16,
-    &E5M2,
-    &NORMS,
-    &NO_NORMS,
-    &OWN_SIZE,
-    &OTHER_RATES,
-    &LONGER,
-    &GAPS,
-    &SIMPLIFIED,
-    &VARIATIONS,
-];
 
 const BF16: Level = level("bf16", Set::Recipe("mxpaper-bf16"));
 const LOSSES: &str =
@@ -168,7 +154,7 @@ const TEXT: Level = level(
     ]),
 );
 const F32: Level = level("f32", Set::Recipe("f32"));
-const BETAS: Level = level("f32, betas still", Set::Recipe(STILL));
+const BETAS: Level = level("f32, fixed betas", Set::Recipe(FIXED));
 
 const fn activation(name: &'static str, change: fn(&mut Config, Scale)) -> Level {
     level(name, Set::Change(change))
@@ -210,7 +196,7 @@ static NORMS: Figure = Figure {
         Test::Pooled {
             metric: Metric::LogTail,
             of: &["MX E4M3, gains too"],
-            over: &["f32, betas still"],
+            over: &["f32, fixed betas"],
             axes: &["rate", "activation"],
             below: false,
         },
@@ -220,7 +206,7 @@ static NORMS: Figure = Figure {
             test: &Test::PooledWider {
                 metric: Metric::LogTail,
                 of: &["MX E4M3, gains too"],
-                over: &["f32, betas still"],
+                over: &["f32, fixed betas"],
                 at: &["swiglu"],
                 than: &["gelu"],
                 axes: &["rate"],

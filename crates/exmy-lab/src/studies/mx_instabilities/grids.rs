@@ -6,7 +6,7 @@
 //! the rate, to 0.2, every MX run diverges, at rates of 0.12 to 0.14. On the short one, to 0.08, about half
 //! of them do, some 70 steps in. In f32 runs diverge on both as well, so that neither shows what MX does. The
 //! steady rate was chosen after the search and some runs by hand, of which more diverged in E2M1 than in f32
-//! whose betas stay still. Its seeds are others than those. There nearly all runs of all formats explode once
+//! whose betas are fixed. Its seeds are others than those. There nearly all runs of all formats explode once
 //! the rate has risen, and what differs is which of them recover.
 
 use crate::grid::{After, Axis, Grid, Level, Set, level, number};
@@ -33,7 +33,7 @@ macro_rules! after {
 /// Nothing is rounded, and betas of norms stay 0 as they do in every MX recipe of the study's code, whose
 /// norms return no gradient for them. Where betas are trained stressed runs diverge at lower rates, in f32
 /// and in MX alike, so that this and not `f32` differs from MX in numbers alone.
-pub(crate) const STILL: &str = "f32+norm_beta:gradient=zero";
+pub(crate) const FIXED: &str = "f32+norm_beta:gradient=zero";
 
 /// Changes of a model of either kind.
 pub(crate) fn gains(config: &mut Config, mean: f64, spread: f64) {
@@ -195,7 +195,7 @@ const IN_STEADY: Level = level("MX", Set::All(&[MEASURED, Set::All(MX_E2M1)]));
 const IN_FULL: Level = level("MX", Set::All(&[MEASURED, MX_HOPPER]));
 const PLAIN: &[Axis] = &[Axis::new("numbers", &[F32, BETAS])];
 const F32: Level = level("f32", Set::Recipe("f32"));
-const BETAS: Level = level("f32, betas still", Set::Recipe(STILL));
+const BETAS: Level = level("f32, fixed betas", Set::Recipe(FIXED));
 
 /// New seeds at the steady rate, of more formats. None where the study's own runs are trained, or nothing is
 /// judged.
@@ -216,7 +216,7 @@ pub static NEW_SEEDS: Grid = Grid {
 };
 
 /// What an MX run goes on in: the nine changes of the study, of which `control` goes on as it began, and two
-/// more. `fp32_still` is f32 whose betas stay 0, as they do in MX. `nothing` is the same recipe at a rate
+/// more. `fp32_fixed` is f32 whose betas stay 0, as they do in MX. `nothing` is the same recipe at a rate
 /// that is larger by 2^-22 of it. It shows what chance does once so small a change has grown, which is the
 /// least to be expected of any change.
 macro_rules! changes {
@@ -225,7 +225,7 @@ macro_rules! changes {
             level("control", Set::Whole(concat!(text!($format), $sums))),
             level("nothing", Set::Change(raised)),
             level("fp32", Set::Whole("f32")),
-            level("fp32_still", Set::Whole(STILL)),
+            level("fp32_fixed", Set::Whole(FIXED)),
             level("bump", Set::Whole(concat!(text!($format), "+bump", $sums))),
             // Norms out of it: neither their gains nor their steps are rounded.
             level("no_ln_q", Set::Whole(concat!("mxpaper-", $format, "+gelu=fp32+no-ln-q", $sums))),
@@ -338,7 +338,7 @@ pub static SEARCH: Grid = Grid {
         Axis::new(
             "numbers",
             &[
-                level("f32, betas still", Set::All(&[Set::Recipe(STILL), FIFTHS])),
+                level("f32, fixed betas", Set::All(&[Set::Recipe(FIXED), FIFTHS])),
                 level("f32", Set::All(&[Set::Recipe("f32"), FIFTHS])),
                 ROUNDED[0],
                 ROUNDED[1],

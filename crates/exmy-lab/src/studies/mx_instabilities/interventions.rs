@@ -31,7 +31,7 @@ const MOVED: u64 = 5;
 
 /// Those of which the study says that they avert or delay.
 const CLAIMED: [&str; 7] =
-    ["fp32", "fp32_still", "bump", "no_ln_q", "bf16_act", "bf16_act_all", "fwd_only"];
+    ["fp32", "fp32_fixed", "bump", "no_ln_q", "bf16_act", "bf16_act_all", "fwd_only"];
 
 /// What an intervention did to a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -166,7 +166,7 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
     parts.push(Part::Text(
         "Settings in the order in which they were tried: the long ramp, on which all MX runs diverge; the \
          short one; the steady rate, found by AppC's search and some runs of other seeds by hand. fp32 \
-         trains betas of norms again, fp32_still does not: norms of the study's MX code return no gradient \
+         trains betas of norms again, fp32_fixed does not: norms of the study's MX code return no gradient \
          of their betas, and f32 runs that train them diverge at lower rates than all others."
             .into(),
     ));
@@ -183,7 +183,7 @@ fn on_stress(results: &Results<'_>, stress: &Stress) -> Result<(Verdict, Vec<Par
     let (plain, branches) = (results.of_grid(&stress.plain), results.of_grid(&stress.branches));
     let name = stress.words(results.setting);
     let of = |numbers: &str| plain.outcomes(plain.point(&[numbers], &GridPoint::default()));
-    let (f32, still) = (of("f32")?, of("f32, betas still")?);
+    let (f32, still) = (of("f32")?, of("f32, fixed betas")?);
     let mx = results.of_grid(&stress.mx);
     let mx = mx.outcomes(&mx.points[0])?;
     let first = results.setting.scale.pick(stress.mx.first);
@@ -191,7 +191,7 @@ fn on_stress(results: &Results<'_>, stress: &Stress) -> Result<(Verdict, Vec<Par
         "{name}, the runs without interventions: the step from which on the loss stays ten times above its \
          lowest level, and the mean squared error at the end"
     );
-    let header = ["seed", "MX", "loss of MX", "f32", "loss of f32", "f32, betas still", "its loss"];
+    let header = ["seed", "MX", "loss of MX", "f32", "loss of f32", "f32, fixed betas", "its loss"];
     let mut ends = Table::new(&caption, &header);
     let plain = f32.iter().zip(&still);
     for ((seed, control), (f32, still)) in (first..).zip(&mx).zip(plain) {

@@ -49,7 +49,7 @@ pub fn judge(name: &str, by: &[Pairs; FACTORS.len()], losses: &str) -> Verdict {
     };
     let list: Vec<String> = FACTORS.iter().zip(by).map(words).collect();
     let text = format!(
-        "{name}, {} new seeds, diverged in MX alone : in f32 alone (betas still): {}; ln(loss) of MX minus \
+        "{name}, {} new seeds, diverged in MX alone : in f32 alone (fixed betas): {}; ln(loss) of MX minus \
          that of f32: {losses}",
         by[0].len(),
         list.join(", ")
@@ -81,7 +81,7 @@ pub(super) fn find(results: &Results<'_>) -> Result<Option<(Verdict, [Part; 2])>
     let caption = format!(
         "{words}; new seeds. Exploded: the loss was above that before training at some step. Diverged: its \
          last tenth is ten times above its lowest level, with the 95 % interval of the share (Wilson). \
-         ln(loss) at the end, at most that before training, minus that of f32 whose betas stay still, by \
+         ln(loss) at the end, at most that before training, minus that of f32 whose betas are fixed, by \
          pairs of seeds"
     );
     let mut table =
@@ -111,7 +111,7 @@ pub(super) fn find(results: &Results<'_>) -> Result<Option<(Verdict, [Part; 2])>
         let pairs = outcomes[0].iter().zip(&outcomes[1]);
         pairs.map(|(f32, mx)| (diverged(f32, factor), diverged(mx, factor))).collect()
     });
-    let caption = format!("{} against f32 whose betas stay still, by other multiples", names[1]);
+    let caption = format!("{} against f32 whose betas are fixed, by other multiples", names[1]);
     let header = ["times the lowest level", "MX alone", "f32 alone", "both", "p"];
     let mut others = Table::new(&caption, &header);
     for (factor, pairs) in FACTORS.iter().zip(&by) {

@@ -25,7 +25,7 @@ const RECIPES: &[Level] = &[
 ];
 
 const fn fails(of: Pick) -> Test {
-    Test::FailsMore { of, over: &["f32, betas still"] }
+    Test::FailsMore { of, over: &["f32, fixed betas"] }
 }
 
 pub(super) static OWN_SIZE: Figure = Figure {
@@ -51,7 +51,7 @@ pub(super) static OWN_SIZE: Figure = Figure {
 /// Which share of each recipe's runs has not diverged after each step, and whether it diverges sooner than
 /// f32 whose betas stay 0.
 fn shown(results: &Results<'_>) -> Result<Vec<Part>> {
-    let survival = Survival::of(results, "f32, betas still")?;
+    let survival = Survival::of(results, "f32, fixed betas")?;
     let all: Vec<&str> = RECIPES.iter().map(|recipe| recipe.name).collect();
     Ok(vec![survival.curves(&all), survival.table()])
 }

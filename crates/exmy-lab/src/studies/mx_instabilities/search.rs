@@ -82,7 +82,7 @@ pub fn judge(points: &[(bool, Vec<bool>)], runs: usize) -> Verdict {
     let more: f64 = chances[count..].iter().sum();
     let mx: usize = points.iter().map(|point| point.1.iter().filter(|mx| **mx).count()).sum();
     let text = format!(
-        "{runs} runs; in {} points of the grid {mx} runs diverge in MX and {count} in f32 (betas still), of \
+        "{runs} runs; in {} points of the grid {mx} runs diverge in MX and {count} in f32 (fixed betas), of \
          which chance would have {expected:.1} (as few: p {fewer:.2}, as many: p {more:.2})",
         points.len(),
     );

@@ -17,7 +17,7 @@ fn verdicts_count_grid_points() {
 #[test]
 fn the_search_is_large_enough_to_count() {
     use exmy_lab::scale::Scale;
-    let mx = |point: &GridPoint| !point.has("f32") && !point.has("f32, betas still");
+    let mx = |point: &GridPoint| !point.has("f32") && !point.has("f32, fixed betas");
     let points = SEARCH.points(Scale::Small);
     assert!(points.iter().filter(|point| mx(point)).count() >= 200, "for F-zeta");
 }
