@@ -5,6 +5,7 @@ use super::weights;
 use super::{FROZEN, GLA_BRANCHES, OPERATORS, SA_BRANCHES};
 use crate::criterion::{By, Criterion, Is, Opposite, ask};
 use crate::finding::{Findings, Part, Power, Table, Verdict};
+use crate::grid::Set;
 use crate::measure::Results;
 use crate::plot::{self, Axis};
 use crate::scale::Scale;
@@ -22,6 +23,15 @@ pub fn operators(kind: &str) -> Vec<&'static str> {
     let gates = ["g_proj", "gk_proj"];
     let names = OPERATORS[1..].iter().map(|level| level.name);
     names.filter(|name| kind == "GLA" || !gates.contains(name)).collect()
+}
+
+/// The recipe of an operator's branches.
+fn recipe(name: &str) -> &'static str {
+    let own = OPERATORS.iter().filter(|level| level.name == name);
+    let sets = own.flat_map(|level| if let Set::All(sets) = level.set { sets } else { &[] });
+    let mut recipes =
+        sets.filter_map(|set| if let Set::Whole(recipe) = set { Some(*recipe) } else { None });
+    recipes.next().unwrap_or_else(|| unreachable!("{name}: no recipe"))
 }
 
 /// The operator that the paper finds most sensitive, and its sensitivity over that of down_proj there. A
@@ -112,9 +122,7 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
         let Some((planned, _)) = kept.first() else { continue };
         let (half, model) = (planned.config.train.steps / 2, planned.config.clone());
         // By seed, then by operator.
-        let recipes: Vec<String> =
-            operators(kind).iter().map(|name| format!("nv-nvfp4+last=0+only={name}")).collect();
-        let recipes: Vec<&str> = recipes.iter().map(String::as_str).collect();
+        let recipes: Vec<&str> = operators(kind).into_iter().map(recipe).collect();
         let frozen: Vec<Vec<f64>> = kept
             .iter()
             .map(|run| weights::gaps(run, half, "bf16+out=bf16", &recipes))

@@ -1,6 +1,6 @@
 //! E19: what patches cost.
 
-use super::product::recipe;
+use super::product::patched;
 use crate::finding::{Findings, Part, Table, Verdict};
 use crate::measure::Results;
 use crate::series::spread;
@@ -8,6 +8,7 @@ use crate::store::Trained;
 use crate::table::number;
 use crate::timing;
 use exmy::error::{Error, Result};
+use exmy_train::recipe::hot::{Count, Patch, Terms};
 use exmy_train::recipe::{Linear, Plan};
 use exmy_train::train::preset::preset;
 
@@ -19,7 +20,8 @@ const RECIPES: [&str; 4] = ["nv-nvfp4+last=0", "nv-post-qk+last=0", "nv-hcp+last
 /// on: as planned, and twice the share of channels as it is after rounding up to 16.
 pub fn overhead(model: &str, percent: u32) -> Result<(f64, f64)> {
     let config = preset(model)?;
-    let recipe = recipe(&format!("nv-nvfp4+last=0+hcp=s-o2-b-k{percent}%"))?;
+    let count = Some(Count::Percent(percent));
+    let recipe = patched(Some(Patch { count, ..Patch::new(true, Terms::Both) }))?;
     let layout = config.model.layout();
     let plan = Plan::new(&recipe, &layout, 1).map_err(|error| Error::new(error.to_string()))?;
     let linears: Vec<Linear> = Linear::all(&layout);

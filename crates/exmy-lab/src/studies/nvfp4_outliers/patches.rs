@@ -23,6 +23,7 @@ use exmy::slice::{View, ViewMut};
 use exmy_train::nn::device::{Cpu, Matrix, MatrixMut};
 use exmy_train::nn::linear::{Group, Products};
 use exmy_train::nn::site::Operator;
+use exmy_train::recipe::hot::{Count, Patch, Residual, Score, Terms};
 use exmy_train::recipe::{Engine, Images, Phase};
 use exmy_train::train::config::Config;
 use exmy_train::train::data::Dataset;
@@ -30,25 +31,35 @@ use exmy_train::train::trainer::Trainer;
 use std::collections::BTreeMap;
 
 /// The forms, in the order of the table.
-const FORMS: [(&str, &str); 5] = [
-    ("O1-A", "d-o1-a-exact"),
-    ("O1-W", "d-o1-w-exact"),
-    ("O2-B", "d-o2-b-exact"),
-    ("O2-B, NVFP4", "s-o2-b"),
-    ("literal", "s-literal"),
+const FORMS: [(&str, Patch); 5] = [
+    ("O1-A", exact(Terms::Input)),
+    ("O1-W", exact(Terms::Weight)),
+    ("O2-B", exact(Terms::Both)),
+    ("O2-B, NVFP4", NVFP4),
+    ("literal", Patch::new(true, Terms::Literal)),
 ];
+/// Another product whose residuals are not rounded.
+pub const fn exact(terms: Terms) -> Patch {
+    Patch { residual: Residual::Exact, ..Patch::new(false, terms) }
+}
+/// Both residuals in NVFP4 again, in one product.
+const NVFP4: Patch = Patch::new(true, Terms::Both);
 pub const COUNTS: [usize; 5] = [16, 32, 48, 128, 512];
 /// Scores, granularities and numbers of residuals at 48 channels.
-const WAYS: [(&str, &str); 8] = [
-    ("raw score, single channels, exact", "d-o2-b-k48-exact-raw"),
-    ("normalized score", "d-o2-b-k48-exact-normalized"),
-    ("product score", "d-o2-b-k48-exact-product"),
-    ("raw score, residuals in bf16", "d-o2-b-k48-raw"),
-    ("raw score, groups of 16, exact", "d-o2-b-k48-exact-block16"),
-    ("product score, groups of 16, exact", "d-o2-b-k48-exact-block16-product"),
-    ("raw score, groups of 16, residuals in NVFP4", "s-o2-b-k48"),
-    ("product score, groups of 16, residuals in NVFP4", "s-o2-b-k48-product"),
+const WAYS: [(&str, Patch); 8] = [
+    ("raw score, single channels, exact", OF_48),
+    ("normalized score", Patch { score: Score::Normalized, ..OF_48 }),
+    ("product score", Patch { score: Score::Product, ..OF_48 }),
+    ("raw score, residuals in bf16", Patch { residual: Residual::Bf16, ..OF_48 }),
+    ("raw score, groups of 16, exact", Patch { blocks: true, ..OF_48 }),
+    ("product score, groups of 16, exact", Patch { blocks: true, score: Score::Product, ..OF_48 }),
+    ("raw score, groups of 16, residuals in NVFP4", Patch { count: OF_48.count, ..NVFP4 }),
+    (
+        "product score, groups of 16, residuals in NVFP4",
+        Patch { count: OF_48.count, score: Score::Product, ..NVFP4 },
+    ),
 ];
+const OF_48: Patch = Patch { count: Some(Count::Channels(48)), ..exact(Terms::Both) };
 const SHAPE: (usize, usize, usize) = (256, 512, 256);
 /// Channels of a model planted hot, and how hot.
 const PLANTED: usize = 4;
@@ -88,10 +99,10 @@ pub fn draw_operands(seed: u64) -> Drawn {
     Drawn { x, w, y }
 }
 
-/// The relative error in Frobenius norm of a forward product under a recipe.
-pub fn error(drawn: &Drawn, recipe: &str) -> Result<f64> {
+/// The relative error in Frobenius norm of a forward product in NVFP4, with a patch or without.
+pub fn error(drawn: &Drawn, patch: Option<Patch>) -> Result<f64> {
     let (tokens, inputs, outputs) = SHAPE;
-    let plan = product::plan(&product::recipe(recipe)?, outputs, inputs)?;
+    let plan = product::plan(&product::patched(patch)?, outputs, inputs)?;
     let (mut images, mut y) = (Images::default(), vec![0.0; tokens * outputs]);
     let members = [(Operator::Up, outputs)];
     Engine::new(&plan, 1, Phase::Train(0), &mut images).forward(
@@ -119,15 +130,15 @@ fn measure(draws: u64) -> Result<Errors> {
     let mut found = Errors { ways: vec![Vec::new(); WAYS.len()], ..Errors::default() };
     for seed in 1..=draws {
         let drawn = draw_operands(seed);
-        found.base.push(error(&drawn, "nv-nvfp4+last=0")?);
-        for (form, (_, text)) in FORMS.iter().enumerate() {
+        found.base.push(error(&drawn, None)?);
+        for (form, (_, patch)) in FORMS.into_iter().enumerate() {
             for k in COUNTS {
-                let recipe = format!("nv-nvfp4+last=0+hcp={text}-k{k}");
-                found.forms.entry((form, k)).or_default().push(error(&drawn, &recipe)?);
+                let patch = Patch { count: Some(Count::Channels(k as u32)), ..patch };
+                found.forms.entry((form, k)).or_default().push(error(&drawn, Some(patch))?);
             }
         }
-        for (way, (_, text)) in WAYS.iter().enumerate() {
-            found.ways[way].push(error(&drawn, &format!("nv-nvfp4+last=0+hcp={text}"))?);
+        for (way, (_, patch)) in WAYS.into_iter().enumerate() {
+            found.ways[way].push(error(&drawn, Some(patch))?);
         }
     }
     Ok(found)

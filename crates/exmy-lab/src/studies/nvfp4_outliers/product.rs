@@ -4,6 +4,7 @@ use crate::statistics::normal_quantile;
 use exmy::error::{Error, Result};
 use exmy::random::Philox;
 use exmy_train::nn::site::{Operator, Site};
+use exmy_train::recipe::hot::Patch;
 use exmy_train::recipe::{Linear, Plan, Recipe};
 
 /// The `i`-th number of N(0, 1) of a stream.
@@ -14,6 +15,12 @@ pub(super) fn normal(random: &Philox, i: u64) -> f64 {
 /// The recipe of that text.
 pub(super) fn recipe(text: &str) -> Result<Recipe> {
     text.parse().map_err(|error| Error::new(format!("{text}: {error}")))
+}
+
+/// NVFP4 in all blocks, with a patch or without.
+pub(super) fn patched(patch: Option<Patch>) -> Result<Recipe> {
+    let patch = patch.map_or_else(String::new, |patch| format!("+hcp={patch}"));
+    recipe(&format!("nv-nvfp4+last=0{patch}"))
 }
 
 /// A recipe's plan for one operator, `up_proj` of the first block.

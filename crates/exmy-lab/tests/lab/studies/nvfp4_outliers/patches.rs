@@ -1,10 +1,11 @@
 use exmy_lab::run_config::Setting;
 use exmy_lab::scale::Scale;
 use exmy_lab::studies::nvfp4_outliers::patches::{
-    COUNTS, Errors, check, claims, draw_operands, error, loss, planted_channels,
+    COUNTS, Errors, check, claims, draw_operands, error, exact, loss, planted_channels,
 };
 use exmy_lab::studies::nvfp4_outliers::weights::data;
 use exmy_lab::test_result::verdict;
+use exmy_train::recipe::hot::{Count, Patch, Terms};
 
 fn errors(a: f64, b: f64, falling: bool) -> Errors {
     let mut found = Errors { base: vec![1.0; 3], ..Errors::default() };
@@ -59,7 +60,8 @@ fn planting_is_no_change_of_function() {
 #[test]
 fn a_product_is_better_patched() {
     let drawn = draw_operands(1);
-    let [base, both, full] = ["", "+hcp=d-o2-b-k128-exact", "+hcp=d-full-k512-exact"]
-        .map(|patch| error(&drawn, &format!("nv-nvfp4+last=0{patch}")).unwrap());
+    let of = |terms, k| Some(Patch { count: Some(Count::Channels(k)), ..exact(terms) });
+    let [base, both, full] = [None, of(Terms::Both, 128), of(Terms::Full, 512)]
+        .map(|patch| error(&drawn, patch).unwrap());
     assert!((0.13..0.15).contains(&base) && both < 0.07 && full < 0.004, "{base} {both} {full}");
 }
