@@ -10,6 +10,7 @@ mod attention;
 mod cores;
 mod device;
 mod gla;
+mod instances;
 mod layers;
 mod memory;
 pub mod nccl;

@@ -15,14 +15,16 @@ use exmy::parallel;
 use exmy::shown::printable_path;
 use exmy_cuda::train::Cuda;
 use exmy_cuda::{Device, Error as Failure};
+use exmy_train::inference::InferenceDevice;
 use exmy_train::nn::{Cpu, decoder};
 use exmy_train::recipe::Recipe;
 use exmy_train::train::checkpoint;
 use exmy_train::train::config::Config;
+use exmy_train::train::device::TrainingDevice as _;
 use exmy_train::train::fit;
 use exmy_train::train::memory::{self, size};
 use exmy_train::train::ranks;
-use exmy_train::train::run::{Folder, Job, Outcome, train_on};
+use exmy_train::train::run::{Folder, Job, Outcome};
 use exmy_train::train::together::train_together;
 
 /// What is asked for.
@@ -259,14 +261,19 @@ impl Place {
         }
     }
 
-    /// A stream of a GPU with the kernels for a model under some recipes; `None` for the processor.
+    /// What measures and generates: the processor, or a stream of a GPU with the kernels for a model under
+    /// some recipes.
     ///
     /// # Errors
     /// If the GPU has not the tensor cores that a recipe asks for, kernels cannot be compiled, or there are
     /// several devices.
-    pub fn ready_for(&self, model: &decoder::Config, recipes: &[Recipe]) -> Result<Option<Cuda>> {
+    pub fn ready_for(
+        &self,
+        model: &decoder::Config,
+        recipes: &[Recipe],
+    ) -> Result<Box<dyn InferenceDevice>> {
         let device = match self {
-            Self::Cpu => return Ok(None),
+            Self::Cpu => return Ok(Box::new(Cpu::new())),
             Self::Cuda(device) => device,
             Self::Several(_) | Self::Cpus(_) | Self::Party(_) => {
                 return Err(Error::new("several devices train; one evaluates and generates")
@@ -279,10 +286,10 @@ impl Place {
         }
         let cuda = Cuda::new(device.stream().map_err(Error::from)?);
         cuda.ready_for(Some(model), recipes).map_err(Error::from)?;
-        Ok(Some(cuda))
+        Ok(Box::new(cuda))
     }
 
-    /// Trains a claimed run, as [`train_on`].
+    /// Trains a claimed run, as [`train_on`](exmy_train::train::run::train_on).
     ///
     /// # Errors
     /// As there, or if the device fails; the last checkpoint stands.
@@ -298,7 +305,7 @@ impl Place {
             return train_together(devices, threads, job);
         }
         if self.gpus().is_empty() {
-            return train_on(&Cpu::new(), job);
+            return Cpu::new().train(None, job);
         }
         // Streams of its own, so that small runs share a device.
         let stream = |device: &Device| device.stream().map(Cuda::new);
@@ -307,7 +314,7 @@ impl Place {
         let (devices, config) = (devices.map_err(Error::from)?, folder.config()?);
         devices.iter().try_for_each(|cuda| cuda.ready(&config)).map_err(Error::from)?;
         let trained = match &*devices {
-            [cuda] => train_on(cuda, job),
+            [cuda] => cuda.train(None, job),
             all => {
                 let links = exmy_cuda::train::ring(all).map_err(Error::from)?;
                 let links = links.into_iter().map(|link| Box::new(link) as _).collect();

@@ -9,6 +9,7 @@
 
 pub mod evaluate;
 pub mod generate;
+pub mod inference;
 pub mod minimize;
 pub mod nn;
 pub mod published;

@@ -11,6 +11,7 @@ pub mod checkpoint;
 pub mod config;
 pub mod control;
 pub mod data;
+pub mod device;
 pub mod digest;
 pub mod fingerprint;
 pub mod fit;

@@ -7,11 +7,12 @@ use exmy_cuda::Device;
 use exmy_cuda::train::Cuda;
 use exmy_cuda::train::nccl::{self, Edges, Remote};
 use exmy_train::nn::Cpu;
+use exmy_train::train::device::TrainingDevice as _;
 use exmy_train::train::fingerprint::Fingerprint;
 use exmy_train::train::ranks::Link;
 use exmy_train::train::ranks::seat::seat;
 use exmy_train::train::ranks::tcp::Party;
-use exmy_train::train::run::{Job, Outcome, train_among};
+use exmy_train::train::run::{Job, Outcome};
 
 /// A rank and what it computes on.
 #[derive(Debug)]
@@ -159,19 +160,18 @@ impl Rank {
     /// Trains a claimed run with the others.
     ///
     /// # Errors
-    /// As [`train_among`].
+    /// As [`train_among`](exmy_train::train::run::train_among).
     pub(crate) fn train(&self, job: Job<'_>) -> Result<Outcome> {
         let folder = job.folder();
         let config = folder.config()?;
         let Place::Cuda(device) = &self.place else {
             let ranks = self.party.begin(&config, Box::new(self.party.ring()))?;
-            return train_among(Some(ranks), &Cpu::new(), job)
-                .map_err(|error| stands(error, folder));
+            return Cpu::new().train(Some(ranks), job).map_err(|error| stands(error, folder));
         };
         let cuda = Cuda::new(device.stream().map_err(Error::from)?);
         let ranks = self.party.begin(&config, self.link()?)?;
         cuda.ready(&config).map_err(Error::from)?;
-        train_among(Some(ranks), &cuda, job).map_err(|error| match cuda.take_failure() {
+        cuda.train(Some(ranks), job).map_err(|error| match cuda.take_failure() {
             Some(failure) => {
                 let free = device.free_memory().unwrap_or_default();
                 explained(&failure, free as u64, folder)

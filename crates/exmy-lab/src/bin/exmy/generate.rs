@@ -11,11 +11,9 @@ use exmy::error::{Error, Result};
 use exmy::shown::printable_path;
 use exmy_lab::tokenizer::Tokenizer;
 use exmy_train::evaluate::shape;
-use exmy_train::generate::Generator;
-use exmy_train::nn::Cpu;
+use exmy_train::inference::Generate;
 use exmy_train::nn::decoder::cache_bytes;
 use exmy_train::recipe::Recipe;
-use exmy_train::recipe::device::Quantize;
 use exmy_train::train::memory;
 use exmy_train::train::sample::Sampling;
 use serde_json::json;
@@ -184,19 +182,12 @@ fn generate(arguments: &Arguments, recipe: &Recipe) -> Result<u8> {
         seed: arguments.seed,
     };
     let preparing = Phase::begin("preparing the device", quiet);
-    let cuda = place.ready_for(&config, std::slice::from_ref(recipe))?;
+    let device = place.ready_for(&config, std::slice::from_ref(recipe))?;
     drop(preparing);
     let needs = 4 * params.len() as u64 + cache_bytes(&config, capacity);
     let spare = spare(place.available()?, needs);
     let text = Text { arguments, recipe, tokenizer: &tokenizer, prompt, ends };
-    match cuda {
-        None => {
-            text.write(Generator::new(Cpu::new(), config, params, recipe, options)?.keeping(spare))
-        }
-        Some(cuda) => {
-            text.write(Generator::new(cuda, config, params, recipe, options)?.keeping(spare))
-        }
-    }
+    text.write(device.generator(config, params, recipe, options, spare)?)
 }
 
 /// What is to be written.
@@ -210,7 +201,7 @@ struct Text<'a> {
 }
 
 impl Text<'_> {
-    fn write<D: Quantize>(self, mut generator: Generator<D>) -> Result<u8> {
+    fn write(self, mut generator: Box<dyn Generate>) -> Result<u8> {
         let Self { arguments, recipe, tokenizer, prompt, ends } = self;
         let quiet = arguments.work.quiet;
         let mut screen = (!arguments.json).then(Screen::new);

@@ -1,9 +1,8 @@
 //! Runs of a party of processes: rank 0 tells the others of each, and they serve until it says goodbye.
 
-use super::serve;
 use crate::nn::device::Device;
-use crate::recipe::device::Quantize;
 use crate::train::config::Config;
+use crate::train::device::TrainingDevice;
 use crate::train::ranks::tcp::Party;
 use crate::train::ranks::{Link, Message, Ranks, divides, heard, out_of_turn, text_of};
 use crate::train::run::load_data;
@@ -28,7 +27,7 @@ impl Party {
     ///
     /// # Errors
     /// That rank 0 has ended without a goodbye, or what went wrong before that.
-    pub fn follow<D: Quantize>(
+    pub fn follow<D: TrainingDevice>(
         &self,
         stops: &dyn Fn() -> bool,
         mut make: impl FnMut(&Config) -> Result<(D, Box<dyn Link<D>>)>,
@@ -58,7 +57,7 @@ impl Party {
             };
             let ranks = Ranks::member((self.seat.rank, self.seat.size), link, wire);
             // What goes wrong there rank 0 is told, if it is there.
-            if let Err(error) = serve(&device, &config, &data, ranks, stops) {
+            if let Err(error) = device.serve(&config, &data, ranks, stops) {
                 return self.parting().ok_or_else(|| self.lost_lead().unwrap_or(error));
             }
         }

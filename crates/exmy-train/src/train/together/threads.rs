@@ -1,9 +1,8 @@
 //! Ranks that are threads of one process, each with a device.
 
-use super::serve;
-use crate::recipe::device::Quantize;
+use crate::train::device::TrainingDevice;
 use crate::train::ranks::{Link, Ranks, Wire, channels, divides};
-use crate::train::run::{Job, Outcome, train_among};
+use crate::train::run::{Job, Outcome};
 use exmy::error::{Error, Result};
 use exmy::parallel;
 use std::thread;
@@ -14,7 +13,7 @@ use std::thread;
 /// # Errors
 /// As [`train_on`](crate::train::run::train_on), if steps have fewer parts than there are devices, and if a
 /// thread cannot begin.
-pub fn train_together<D: Quantize + Sync>(
+pub fn train_together<D: TrainingDevice>(
     (devices, links): (&[D], Vec<Box<dyn Link<D>>>),
     threads: usize,
     job: Job<'_>,
@@ -31,7 +30,7 @@ pub fn train_together<D: Quantize + Sync>(
             let work = move || {
                 // What goes wrong is told to rank 0, also that there are no threads: the wire is gone then.
                 let _ = parallel::with_threads(threads, || {
-                    serve(device, config, data, ranks, &|| false)
+                    device.serve(config, data, ranks, &|| false)
                 });
             };
             wires.push(Box::new(here));
@@ -40,6 +39,6 @@ pub fn train_together<D: Quantize + Sync>(
                 .map_err(|error| Error::new("cannot start threads").because(error))?;
         }
         let ranks = (size > 1).then(|| Ranks::lead(lead, wires));
-        train_among(ranks, first, job)
+        first.train(ranks, job)
     })
 }

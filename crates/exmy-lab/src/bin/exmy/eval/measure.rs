@@ -9,13 +9,12 @@ use exmy_lab::device::Place;
 use exmy_lab::tokenizer::Tokenizer;
 use exmy_train::evaluate::layers::Layers;
 use exmy_train::evaluate::rotate::untied;
-use exmy_train::evaluate::{Evaluation, Measures, Window, shape, together};
-use exmy_train::nn::Cpu;
+use exmy_train::evaluate::{Measures, Window, shape, together};
+use exmy_train::inference::InferenceDevice;
 use exmy_train::nn::decoder::Config;
 use exmy_train::nn::parameters::Entry;
 use exmy_train::published::Published;
 use exmy_train::recipe::Recipe;
-use exmy_train::recipe::device::Quantize;
 use std::path::Path;
 
 /// What is measured, and how.
@@ -42,21 +41,14 @@ impl Job<'_> {
     /// What was found of each recipe.
     pub(super) fn measure(self, place: &Place) -> Result<Vec<(Measures, Layers)>> {
         let compiling = Phase::begin("preparing the device", self.quiet);
-        let cuda = place.ready_for(self.config, self.recipes)?;
+        let device = place.ready_for(self.config, self.recipes)?;
         drop(compiling);
-        match cuda {
-            None => self.on(Cpu::new()),
-            Some(cuda) => self.on(cuda),
-        }
+        if self.by_layer { self.by_piece(&*device) } else { self.whole(&*device) }
     }
 
-    fn on<D: Quantize>(self, device: D) -> Result<Vec<(Measures, Layers)>> {
-        if self.by_layer { self.by_piece(device) } else { self.whole(device) }
-    }
-
-    fn by_piece<D: Quantize>(self, device: D) -> Result<Vec<(Measures, Layers)>> {
+    fn by_piece(self, device: &dyn InferenceDevice) -> Result<Vec<(Measures, Layers)>> {
         let Self { model, tokens, config, recipes, blocks, spare, watched, quiet, .. } = self;
-        let mut evaluation = Evaluation::by_piece(device, *config, recipes)?.keeping(spare);
+        let mut evaluation = device.evaluation(*config, None, recipes, spare)?;
         let mut bar = Bar::new(blocks.len(), quiet);
         let (mut done, together) = (0, together(config, recipes.len()));
         while done < blocks.len() {
@@ -71,7 +63,7 @@ impl Job<'_> {
         Ok(evaluation.found())
     }
 
-    fn whole<D: Quantize>(self, device: D) -> Result<Vec<(Measures, Layers)>> {
+    fn whole(self, device: &dyn InferenceDevice) -> Result<Vec<(Measures, Layers)>> {
         let Self { model, tokenizer, tokens, recipes, blocks, spare, quiet, .. } = self;
         let reading = Phase::begin("reading the weights", quiet);
         let params = model.weights(|_| {})?;
@@ -93,7 +85,7 @@ impl Job<'_> {
         } else {
             None
         };
-        let mut evaluation = Evaluation::new(device, config, params, recipes)?.keeping(spare);
+        let mut evaluation = device.evaluation(config, Some(params), recipes, spare)?;
         changed.into_iter().for_each(|(config, changed)| evaluation.change(&config, changed));
         let mut bar = Bar::new(blocks.len(), quiet);
         for (number, window) in blocks.iter().enumerate() {
