@@ -1,7 +1,7 @@
 //! The layers on a device against those of the CPU, bit for bit.
 
 use exmy_cuda::train::{Cuda, verify};
-use exmy_train::nn::device::{Buffer, Cpu, Layers, MatrixMut, Storage, Training};
+use exmy_train::nn::device::{Buffer, Layers, MatrixMut, Storage, Training};
 use exmy_train::train::checkpoint;
 use exmy_train::train::run::{Folder, load_data};
 use exmy_train::train::trainer::Trainer;
@@ -14,7 +14,7 @@ fn layers_have_the_bits_of_the_cpu() {
     let cuda = Cuda::new(device);
     let found = verify::layers(&cuda, 1);
     cuda.check().unwrap();
-    let expected = verify::layers(&Cpu::new(), 1);
+    let expected = verify::layers_on_cpu(1);
     let differences = verify::differences(&expected, &found);
     let first: Vec<_> = differences.iter().take(20).collect();
     assert!(differences.is_empty(), "{} of {}: {first:#?}", differences.len(), found.len());
@@ -39,9 +39,9 @@ fn every_operation_of_a_device_is_compared() {
     let at = |path: &str| std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
     let read = |path: &str| std::fs::read_to_string(at(path)).unwrap();
     let cases = ["attend", "elements", "recipes", "rows"]
-        .map(|name| read(&format!("src/train/verify/{name}.rs")))
+        .map(|name| read(&format!("../exmy-train/src/verify/{name}.rs")))
         .concat()
-        + &read("src/train/verify.rs");
+        + &read("../exmy-train/src/verify.rs");
     let mut count = 0;
     for file in ["nn/device.rs", "recipe/device.rs"] {
         let source = read(&format!("../exmy-train/src/{file}"));
@@ -59,7 +59,8 @@ fn every_operation_of_a_device_is_compared() {
 
 /// The differences of two steps of some recipes, of one or two families each, on two threads.
 fn differences(recipes: impl IntoIterator<Item = &'static str>) -> Vec<verify::Difference> {
-    use verify::runs::{FAMILIES, config, run};
+    use verify::run;
+    use verify::runs::{FAMILIES, config, run_on_cpu};
     let Some(device) = device() else { return Vec::new() };
     let families =
         |i: usize| [i, i + 3].into_iter().take(1 + i % 2).map(|at| FAMILIES[at % FAMILIES.len()]);
@@ -73,7 +74,7 @@ fn differences(recipes: impl IntoIterator<Item = &'static str>) -> Vec<verify::D
             let config = config(family, recipe).unwrap();
             let name = format!("{} {recipe}", family.0);
             let found = run(&cuda, &config, &name, 2).unwrap();
-            let expected = run(&Cpu::new(), &config, &name, 2).unwrap();
+            let expected = run_on_cpu(&config, &name, 2).unwrap();
             wrong.extend(verify::differences(&expected, &found));
         }
         wrong
@@ -110,7 +111,8 @@ fn every_recipe_goes_with_every_family() {
 /// Runs at once, each on a stream of its own.
 #[test]
 fn runs_share_a_device() {
-    use verify::runs::{FAMILIES, config, run};
+    use verify::run;
+    use verify::runs::{FAMILIES, config, run_on_cpu};
     let Some(device) = device() else { return };
     let recipes = ["nvfp4", "mxpaper-e4m3", "msamp-o1", "chon"];
     let trained = &|at: usize| {
@@ -118,7 +120,7 @@ fn runs_share_a_device() {
         let cuda = Cuda::new(device.stream().unwrap());
         cuda.ready(&config).unwrap();
         let found = run(&cuda, &config, recipes[at], 2).unwrap();
-        (found, run(&Cpu::new(), &config, recipes[at], 2).unwrap())
+        (found, run_on_cpu(&config, recipes[at], 2).unwrap())
     };
     let all: Vec<_> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..4).map(|at| scope.spawn(move || trained(at))).collect();
@@ -160,7 +162,7 @@ mod long {
     fn files_of_runs_are_those_of_the_cpu() {
         let Some(device) = device() else { return };
         let (cuda, folder) = (Cuda::new(device), tempfile::tempdir().unwrap());
-        let compared = verify::files::compare(&cuda, folder.path(), |_| ()).unwrap();
+        let compared = verify::files::compare(&cuda, folder.path(), &mut |_| ()).unwrap();
         assert!(compared.iter().all(|run| run.first.is_none()), "{compared:#?}");
         // Configuration, metrics, probes, three checkpoints or four, weights, summary, what was undone.
         assert!(compared.len() == 5 && compared.iter().all(|run| run.files >= 7), "{compared:#?}");

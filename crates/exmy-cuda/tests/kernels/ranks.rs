@@ -78,7 +78,7 @@ mod long {
     fn several_devices_write_the_bytes_of_the_cpu() {
         let Some(two) = devices(2, None) else { return };
         let place = tempfile::tempdir().unwrap();
-        let compared = verify::files::compare_together(&two, place.path(), |_| ()).unwrap();
+        let compared = verify::files::compare_together(&two, place.path(), &mut |_| ()).unwrap();
         assert!(compared.iter().all(|run| run.first.is_none()), "{compared:#?}");
         assert!(compared.len() == 4 && compared.iter().all(|run| run.files >= 5), "{compared:#?}");
     }

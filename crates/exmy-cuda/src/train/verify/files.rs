@@ -14,11 +14,11 @@ use std::path::Path;
 
 use exmy::error::{Error, Result};
 use exmy_train::nn::device::Cpu;
-use exmy_train::recipe::device::Quantize;
 use exmy_train::train::config::Config;
 use exmy_train::train::data::Dataset;
+use exmy_train::train::device::TrainingDevice;
 use exmy_train::train::record::Metrics;
-use exmy_train::train::run::{Claim, Folder, Job, Watch, claim, load_data, train_on};
+use exmy_train::train::run::{Claim, Folder, Job, Watch, claim, load_data};
 use exmy_train::train::start;
 use exmy_train::train::together::train_together;
 
@@ -75,9 +75,14 @@ fn claimed(folder: &Folder) -> Result<Claim> {
 }
 
 /// Trains the run in `folder` up to a step, or to its end.
-fn advance<D: Quantize>(device: &D, folder: &Folder, data: &Dataset, until: u64) -> Result<()> {
+fn advance(
+    device: &impl TrainingDevice,
+    folder: &Folder,
+    data: &Dataset,
+    until: u64,
+) -> Result<()> {
     let claim = claimed(folder)?;
-    train_on(device, Job::new(folder, data, &mut Until(until), &claim)).map(|_| ())
+    device.train(None, Job::new(folder, data, &mut Until(until), &claim)).map(|_| ())
 }
 
 /// All files of a run but `timing.jsonl`.
@@ -120,7 +125,7 @@ fn difference(expected: &Files, found: &Files) -> Option<Difference> {
 pub fn compare_together(
     devices: &[Cuda],
     folder: &Path,
-    mut seen: impl FnMut(&Compared),
+    seen: &mut dyn FnMut(&Compared),
 ) -> Result<Vec<Compared>> {
     let (cpu, end, parts) = (Cpu::new(), u64::MAX, devices.len() + 1);
     let divided = format!("[train]\nbatch = {parts}\naccumulate = {parts}");
@@ -163,10 +168,10 @@ pub fn compare_together(
 ///
 /// # Errors
 /// If the device fails, or files cannot be read or written.
-pub fn compare<D: Quantize>(
-    device: &D,
+pub fn compare(
+    device: &Cuda,
     folder: &Path,
-    mut seen: impl FnMut(&Compared),
+    seen: &mut dyn FnMut(&Compared),
 ) -> Result<Vec<Compared>> {
     let (cpu, end) = (Cpu::new(), u64::MAX);
     let mut config = runs::config(runs::FAMILIES[0], "msamp-o1")?.overlaid(CHANGES)?;

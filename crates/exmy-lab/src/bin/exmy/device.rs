@@ -10,7 +10,7 @@ use exmy_cuda::train::{Cuda, verify};
 use exmy_cuda::verify::{Extent, library};
 use exmy_cuda::{Device, compile};
 use exmy_lab::device::{Choice, Place};
-use exmy_train::nn::device::{Cpu, Storage as _};
+use exmy_train::nn::device::Storage as _;
 use exmy_train::recipe::Recipe;
 use std::fs;
 use std::path::Path;
@@ -147,7 +147,7 @@ fn compare(device: &Device) -> Result<u8> {
     let cuda = Cuda::new(device.clone());
     let found = verify::layers(&cuda, 8);
     cuda.check()?;
-    let expected = verify::layers(&Cpu::new(), 8);
+    let expected = verify::layers_on_cpu(8);
     if !row("layers, forward and backward", "layers/*.cu", &expected, &found)? {
         return Ok(1);
     }
@@ -228,7 +228,7 @@ fn compare_runs(cuda: &Cuda) -> Result<u8> {
                 while !ended.load(Ordering::Relaxed) {
                     let at = next.fetch_add(1, Ordering::Relaxed);
                     let Some((name, config)) = cases.get(at) else { return };
-                    let run = || verify::runs::run(&Cpu::new(), config, name, 10);
+                    let run = || verify::runs::run_on_cpu(config, name, 10);
                     let done = exmy::parallel::with_threads(1, run)
                         .map_err(|error| Error::new("cannot start threads").because(error))
                         .flatten();
@@ -240,7 +240,7 @@ fn compare_runs(cuda: &Cuda) -> Result<u8> {
         drop(send);
         let compared = || {
             for ((name, config), expected) in cases.iter().zip(receive) {
-                let found = verify::runs::run(cuda, config, name, 10)?;
+                let found = verify::run(cuda, config, name, 10)?;
                 let expected =
                     expected.recv().map_err(|_| Error::new("a thread ended early"))??;
                 if !row(&format!("training, {name}"), "all", &expected, &found)? {

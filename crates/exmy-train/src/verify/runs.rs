@@ -1,12 +1,13 @@
 //! Steps of training of every family under every kind of recipe, to be compared between devices.
 
+use crate::nn::Cpu;
+use crate::nn::parameters::Entry;
+use crate::recipe::device::Quantize;
+use crate::train::config::Config;
+use crate::train::preset::preset;
+use crate::train::run::load_data;
+use crate::train::trainer::Trainer;
 use exmy::error::Result;
-use exmy_train::nn::parameters::Entry;
-use exmy_train::recipe::device::Quantize;
-use exmy_train::train::config::Config;
-use exmy_train::train::preset::preset;
-use exmy_train::train::run::load_data;
-use exmy_train::train::trainer::Trainer;
 
 use super::{Output, bits};
 
@@ -96,6 +97,14 @@ pub fn config((_, name, changes): (&str, &str, &str), recipe: &str) -> Result<Co
     config.train = config.train.with_steps(10);
     config.record.eval_windows = 4;
     Ok(config)
+}
+
+/// Trains so many steps on the CPU, as [`run`].
+///
+/// # Errors
+/// If the configuration is impossible.
+pub fn run_on_cpu(config: &Config, name: &str, steps: usize) -> Result<Vec<Output>> {
+    run(&Cpu::new(), config, name, steps)
 }
 
 /// Trains so many steps, and evaluates: losses, gradient norms, and each tensor's gradient, weights and

@@ -1,15 +1,15 @@
 //! What recipes ask of a device: images, packed products, casts, masks, clipped ranges, columns, sums.
 
+use crate::nn::device::{Matrix, MatrixMut};
+use crate::nn::site::Product;
+use crate::recipe::clip::Clip;
+use crate::recipe::device::{Quantize, Source};
 use exmy::format::Format;
 use exmy::gemm::Sum;
 use exmy::gemm::f32::Output as Mode;
 use exmy::quantizer::{Axis, Quantizer};
 use exmy::random::{Philox, Stream};
 use exmy::round::{Rounding, Rules};
-use exmy_train::nn::device::{Matrix, MatrixMut};
-use exmy_train::nn::site::Product;
-use exmy_train::recipe::clip::Clip;
-use exmy_train::recipe::device::{Quantize, Source};
 
 use super::Trial;
 

@@ -1,7 +1,7 @@
 //! Softmax attention, whole and in steps, and gated linear attention.
 
-use exmy_train::nn::device::{Buffer, Device};
-use exmy_train::nn::{attention, gla};
+use crate::nn::device::{Buffer, Device};
+use crate::nn::{attention, gla};
 
 use super::Trial;
 

@@ -1,9 +1,9 @@
 //! Operations on rows: norms, losses, and the numbers that are formed of them.
 
-use exmy_train::nn::device::{Device, NormSteps};
-use exmy_train::nn::loss::RowLoss;
-use exmy_train::nn::norm::Norm;
-use exmy_train::nn::optimizer::CHUNK;
+use crate::nn::device::{Device, NormSteps};
+use crate::nn::loss::RowLoss;
+use crate::nn::norm::Norm;
+use crate::nn::optimizer::CHUNK;
 
 use super::elements::roundings;
 use super::{Trial, bits};

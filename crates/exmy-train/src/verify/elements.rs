@@ -1,14 +1,14 @@
 //! Elementwise operations, biases, tables and optimizers.
 
+use crate::nn::device::{Device, Matrix, MatrixMut};
+use crate::nn::optimizer::{AdamW, Optimizer, Sgd, Update};
+use crate::nn::relu::Function;
+use crate::nn::rope;
+use crate::nn::site::Product;
+use crate::nn::stopwatch::Way;
 use exmy::gemm::f32::Output as Mode;
 use exmy::random::{Philox, Stream};
 use exmy::round::{Rounding, StochasticVariant};
-use exmy_train::nn::device::{Device, Matrix, MatrixMut};
-use exmy_train::nn::optimizer::{AdamW, Optimizer, Sgd, Update};
-use exmy_train::nn::relu::Function;
-use exmy_train::nn::rope;
-use exmy_train::nn::site::Product;
-use exmy_train::nn::stopwatch::Way;
 
 use super::Trial;
 
