@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 pub use crate::nn::batch::{Batch, Model};
 
 use crate::nn::decoder::{self, ConfigError, Decoder};
-use crate::nn::device::Device;
+use crate::nn::device::{Cpu, Device};
 use crate::nn::parameters::Layout;
 use crate::nn::proxy::{self, Proxy};
 
@@ -85,6 +85,14 @@ impl Config {
             Self::Decoder(config) => config.initialize(seed),
             Self::Proxy(config) => config.layout().initialize(seed),
         }
+    }
+
+    /// The model on the CPU, as [`build`](Self::build) makes it, which each crate that calls it compiles.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn on_cpu(&self, seed: u64) -> Result<Box<dyn Model<Cpu>>, ConfigError> {
+        self.build(&Cpu::new(), seed)
     }
 
     /// The model on a device, with what it draws (a teacher) from `seed`.

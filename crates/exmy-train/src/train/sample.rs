@@ -8,8 +8,6 @@
 //! tokens so far stays in a cache, and rounded weights stay, too: the same text, sooner.
 
 use crate::nn::decoder::{Cache, Config, Decoder};
-use crate::nn::device::{Buffer, Cpu};
-use crate::recipe::device::Quantize;
 use crate::recipe::{Engine, Images, Phase, Plan, WeightCache};
 use crate::train::config;
 use crate::train::run::Folder;
@@ -29,35 +27,24 @@ pub struct Sampling {
     pub seed: u64,
 }
 
-/// A model that continues token sequences.
-pub struct Sampler<D: Quantize = Cpu> {
-    device: D,
+/// A model that continues token sequences, on the CPU.
+pub struct Sampler {
     config: config::Config,
-    decoder: Decoder<D>,
-    params: Buffer<D>,
+    decoder: Decoder,
+    params: Vec<f32>,
     plan: Plan,
-    images: Images<D>,
+    images: Images,
     options: Sampling,
     /// What stays of tokens, and these tokens; `None` where nothing is kept.
-    cache: Option<(Cache<D>, Vec<u32>)>,
+    cache: Option<(Cache, Vec<u32>)>,
 }
 
 impl Sampler {
-    /// The model of a run on the CPU: its final weights, or its newest checkpoint while it is unfinished.
+    /// The model of a run: its final weights, or its newest checkpoint while it is unfinished.
     ///
     /// # Errors
     /// If the folder holds no run, the run has no weights yet, or they cannot be read.
     pub fn open(folder: &Folder, options: Sampling) -> Result<Self> {
-        Self::open_on(Cpu::new(), folder, options)
-    }
-}
-
-impl<D: Quantize> Sampler<D> {
-    /// As [`Sampler::open`], on a device.
-    ///
-    /// # Errors
-    /// As [`Sampler::open`].
-    pub fn open_on(device: D, folder: &Folder, options: Sampling) -> Result<Self> {
         let config = folder.config()?;
         let Some(shape) = config.model.decoder().copied() else {
             return Err(Error::new(format!(
@@ -67,15 +54,13 @@ impl<D: Quantize> Sampler<D> {
         };
         let layout = shape.layout();
         let params = checkpoint::load_model(&folder.weights()?, &layout)?;
-        let params = device.buffer(params);
-        let decoder = Decoder::on(device.clone(), shape);
-        let decoder = decoder.map_err(|error| Error::new(error.to_string()))?;
+        let decoder = Decoder::new(shape).map_err(|error| Error::new(error.to_string()))?;
         let plan = config.recipe.settled(&layout, config.train.steps)?;
         let step = Phase::Sample(0).step();
         let cache = plan.is_by_token(step).then(|| (decoder.cache(), Vec::new()));
         let mut images = Images::default();
         images.kept = WeightCache::new(memory::available().map_or(0, |bytes| bytes as usize / 8));
-        Ok(Self { device, config, decoder, params, plan, images, options, cache })
+        Ok(Self { config, decoder, params, plan, images, options, cache })
     }
 
     /// The same without anything that is kept: every token is computed from the whole text.
@@ -119,13 +104,12 @@ impl<D: Quantize> Sampler<D> {
                     new.insert(0, 0);
                 }
                 *held = tokens.to_vec();
-                self.decoder.continued(&self.params, &new, cache, &mut engine)
+                self.decoder.continued(&*self.params, &new, cache, &mut engine)
             }
-            None => self.decoder.last_logits(&self.params, seen, &mut engine),
+            None => self.decoder.last_logits(&*self.params, seen, &mut engine),
         };
-        let logits = self.device.read(logits);
         let random = Philox::new(self.options.seed, Stream::new("sample"));
-        draw(&logits, self.options, random.uniform(position))
+        draw(logits.numbers(), self.options, random.uniform(position))
     }
 }
 

@@ -10,7 +10,7 @@ use crate::store::Trained;
 use crate::test_result::{TestResult, concluded, every, interval};
 use exmy::error::{Error, Result};
 use exmy::slice::View;
-use exmy_train::nn::decoder::Decoder;
+use exmy_train::nn::model::Batch;
 use exmy_train::nn::site::Place;
 use exmy_train::recipe::{Engine, Images, Observer, Phase, Plan};
 use exmy_train::train::checkpoint;
@@ -54,7 +54,7 @@ impl Observer for Guesses {
 /// whole episode lies in the window.
 fn accuracy(run: &Trained, text: &Dataset) -> Result<[f64; 2]> {
     let config = run.folder.config()?;
-    let Some(shape) = config.model.decoder().copied() else {
+    let Some(shape) = config.model.decoder() else {
         return Err(Error::new("no model of tokens answers questions"));
     };
     let in_words = |error: &dyn std::fmt::Display| Error::new(error.to_string());
@@ -66,7 +66,7 @@ fn accuracy(run: &Trained, text: &Dataset) -> Result<[f64; 2]> {
     };
     let (state, _) = checkpoint::load(&checkpoint::path(&folder, newest), &layout)?;
     let plan = Plan::new(&config.recipe, &layout, config.train.steps).map_err(|e| in_words(&e))?;
-    let mut decoder = Decoder::new(shape).map_err(|e| in_words(&e))?;
+    let mut model = config.model.on_cpu(config.seed).map_err(|e| in_words(&e))?;
     let mut images = Images::default();
     images.memory = state.memory.into_owned();
     let (context, mut right, mut asked) = (shape.context, [0_u64; 2], [0_u64; 2]);
@@ -79,7 +79,8 @@ fn accuracy(run: &Trained, text: &Dataset) -> Result<[f64; 2]> {
         let phase = Phase::Evaluate { step: newest, pass: (first / ROWS) as u64 };
         let mut engine = Engine::new(&plan, config.seed, phase, &mut images).observed(&mut guesses);
         let mut losses = vec![0.0; rows * context];
-        decoder.losses(&*state.params, &tokens, &targets, rows, &mut engine, &mut losses);
+        let batch = Batch::Tokens { tokens: &tokens, targets: &targets, sequences: rows };
+        model.losses((&*state.params).into(), &batch, &mut engine, (&mut losses).into());
         for row in 0..rows {
             let at = row * context;
             let bytes: Vec<u8> =

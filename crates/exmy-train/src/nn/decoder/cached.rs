@@ -5,14 +5,14 @@
 //! whole sequence, bit for bit. Scales of whole tensors are those of the tokens that are given together.
 
 use super::{Config, Decoder, Mixer};
-use crate::nn::device::{Buffer, Device, Slice, empty};
+use crate::nn::device::{Buffer, Cpu, Device, Slice, empty};
 use crate::nn::gla;
 use crate::nn::linear::Products;
 use crate::nn::parts::Pass;
 
 /// What the blocks hold of one sequence.
 #[derive(Debug)]
-pub struct Cache<D: Device> {
+pub struct Cache<D: Device = Cpu> {
     layers: Vec<Held<D>>,
     tokens: usize,
 }
