@@ -220,17 +220,26 @@ pub struct Ring {
     before: Arc<Line>,
 }
 
+impl Line {
+    fn send_numbers(&self, numbers: &[f32]) -> Result<()> {
+        let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
+        self.send(NUMBERS, &bytes)
+    }
+
+    fn numbers(&self) -> Result<Vec<f32>> {
+        let bytes = self.frame(NUMBERS)?;
+        let (words, _) = bytes.as_chunks::<4>();
+        Ok(words.iter().map(|word| f32::from_le_bytes(*word)).collect())
+    }
+}
+
 impl<D: Device<Real = f32>> Link<D> for Ring {
     fn send(&mut self, device: &D, numbers: Slice<'_, D>) -> Result<()> {
-        let numbers = device.read(numbers);
-        let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
-        self.next.send(NUMBERS, &bytes)
+        self.next.send_numbers(&device.read(numbers))
     }
 
     fn receive(&mut self, device: &D, to: SliceMut<'_, D>) -> Result<()> {
-        let bytes = self.before.frame(NUMBERS)?;
-        let (words, _) = bytes.as_chunks::<4>();
-        put(device, words.iter().map(|word| f32::from_le_bytes(*word)).collect(), to)
+        put(device, self.before.numbers()?, to)
     }
 }
 
