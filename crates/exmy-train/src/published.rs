@@ -22,7 +22,7 @@ use std::io::Cursor;
 use std::path::{Path, PathBuf};
 
 use crate::nn::decoder::{Config, InitScheme};
-use crate::nn::parameters::{Entry, Layout};
+use crate::nn::parameters::{Entry, Layout, Role};
 use exmy::error::{Error, Result};
 use exmy::safetensors::{Reader, given, quoted};
 use exmy::shown::printable_path;
@@ -61,6 +61,9 @@ const DERIVED: [&str; 5] = [
     "attention.bias",
 ];
 
+/// The head's weights, in files and in layouts.
+const HEAD: &str = "lm_head.weight";
+
 /// What begins the names of an optimizer's memory in a run's checkpoint.
 const MOMENTS: [&str; 2] = ["adamw.", "sgd."];
 
@@ -74,6 +77,16 @@ impl Published {
         let works = "a model is a folder with config.json and safetensors, a GGUF file, or a run of \
                      exmy train";
         let path = if path.ends_with("config.json") { path.parent().unwrap_or(path) } else { path };
+        if path.extension().is_some_and(|end| end == "safetensors") && path.is_file() {
+            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+            let folder = printable_path(folder.unwrap_or(Path::new(".")));
+            return Err(Error::new(format!("{} has tensors alone", printable_path(path)))
+                .hint(format!("name the folder with its config.json: {folder}")));
+        }
+        if path.exists() && !path.is_file() && !path.is_dir() {
+            let what = format!("{} is neither a file nor a folder", printable_path(path));
+            return Err(Error::new(what).hint(works));
+        }
         if path.is_file() {
             return Self::of_gguf(path).map_err(|error| named(path, error));
         }
@@ -130,7 +143,7 @@ impl Published {
         Self::of_safetensors(folder, shape, vec![file]).map_err(|error| named(folder, error))
     }
 
-    fn of_safetensors(folder: &Path, shape: Shape, files: Vec<PathBuf>) -> Result<Self> {
+    fn of_safetensors(folder: &Path, mut shape: Shape, files: Vec<PathBuf>) -> Result<Self> {
         let mut readers = Vec::new();
         let (mut places, mut parts) = (BTreeMap::new(), BTreeSet::new());
         let mut tensors = Vec::new();
@@ -151,10 +164,24 @@ impl Published {
             parts.extend(records.into_keys().map(|name| format!("{name}_")));
             readers.push(reader);
         }
-        let layout = layout(&shape.config, tensors.len())?;
-        let all = tensors.iter().map(|(name, shape)| (name.as_str(), name.clone(), &shape[..]));
+        let all = || tensors.iter().map(|(name, shape)| (name.as_str(), name.clone(), &shape[..]));
+        let mut layout = self::layout(&shape.config, tensors.len())?;
+        let mut found = names::origins(all(), &layout)?;
+        // As transformers has it: a head that is there and is not the embedding is not tied to it, whatever
+        // the configuration says.
+        if let Some(&file) = places.get(HEAD).filter(|_| shape.config.tied)
+            && let Some(table) = layout.iter().find(|entry| entry.role == Role::Tokens)
+            && let Some(origin) = found.0.get(&table.name)
+        {
+            let table = bytes_of(&mut readers[places[&origin.tensor]], &origin.tensor)?;
+            if bytes_of(&mut readers[file], HEAD)? != table {
+                shape.config.tied = false;
+                layout = self::layout(&shape.config, tensors.len())?;
+                found = names::origins(all(), &layout)?;
+            }
+        }
         let is_part = |name: &str| parts.iter().any(|part| name.starts_with(part.as_str()));
-        let origins = complete(names::origins(all, &layout)?, &layout, is_part)?;
+        let origins = complete(found, &layout, is_part)?;
         let files = Files::Safetensors { readers, places };
         Ok(Self { path: folder.to_owned(), shape, layout, files, origins })
     }
@@ -317,6 +344,12 @@ fn layout(config: &Config, tensors: usize) -> Result<Layout> {
     }
 }
 
+/// A tensor as it is stored.
+fn bytes_of(reader: &mut Reader<Cursor<Map>>, name: &str) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    reader.read_into(name, &mut bytes).map(|()| bytes)
+}
+
 /// An error about a path.
 fn named(path: &Path, error: Error) -> Error {
     Error::new(printable_path(path)).because(error)
@@ -336,10 +369,7 @@ fn complete(
             || MOMENTS.iter().any(|begin| name.starts_with(begin))
     };
     // A tied head is the token table once more.
-    let tied = |name: &str| {
-        layout.find("lm_head.weight").is_none()
-            && matches!(name, "lm_head.weight" | "output.weight")
-    };
+    let tied = |name: &str| layout.find(HEAD).is_none() && matches!(name, HEAD | "output.weight");
     let left = unused.iter().find(|name| !(derived(name) || tied(name) || is_part(name)));
     match left {
         None => Ok(origins),

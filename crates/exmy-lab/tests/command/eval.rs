@@ -22,6 +22,42 @@ pub(crate) fn model(folder: &Path) {
     fs::write(folder.join("text"), text).unwrap();
 }
 
+/// Puts bytes in the place of those of a tensor of the model.
+fn change(folder: &Path, name: &str, to: impl Fn(&[u8], &Value) -> Vec<u8>) {
+    let path = folder.join("model/model.safetensors");
+    let mut file = fs::read(&path).unwrap();
+    let (length, rest) = file.split_at_mut(8);
+    let length = u64::from_le_bytes((&*length).try_into().unwrap()) as usize;
+    let (header, data) = rest.split_at_mut(length);
+    let header: Value = serde_json::from_slice(header).unwrap();
+    let at = range(&header, name);
+    let bytes = to(data, &header);
+    data[at].copy_from_slice(&bytes);
+    fs::write(path, file).unwrap();
+}
+
+/// Where a tensor lies in a file's data.
+fn range(header: &Value, name: &str) -> std::ops::Range<usize> {
+    let at = |i: usize| header[name]["data_offsets"][i].as_u64().unwrap() as usize;
+    at(0)..at(1)
+}
+
+/// Ties the model's head to its embedding, which it then equals, or not.
+fn tie(folder: &Path, tied: bool) {
+    let path = folder.join("model/config.json");
+    let mut config: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    config["tie_word_embeddings"] = tied.into();
+    fs::write(&path, config.to_string()).unwrap();
+    let own = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../exmy-train/tests/published/data/llama/model.safetensors");
+    fs::copy(own, folder.join("model/model.safetensors")).unwrap();
+    if tied {
+        let table =
+            |data: &[u8], header: &Value| data[range(header, "model.embed_tokens.weight")].to_vec();
+        change(folder, "lm_head.weight", table);
+    }
+}
+
 /// Printable characters, a space and a line break: 96 tokens of one byte.
 fn tokenizer(folder: &Path) {
     let letters = ('!'..='~').map(String::from).chain(["Ġ".into(), "Ċ".into()]);
@@ -109,8 +145,6 @@ fn a_model_quantized_by_methods_is_what_is_changed_on_the_way() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     model(folder);
-    let path = folder.join("model/config.json");
-    let mut config: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
     let calibrate = ["--calibrate", "text", "--calibrate-tokens", "80"];
     for (i, (tied, methods, rounding, recipe)) in [
         (true, &["--rotate"][..], None, "f32+blocks:weight=mxfp4"),
@@ -123,8 +157,7 @@ fn a_model_quantized_by_methods_is_what_is_changed_on_the_way() {
     .into_iter()
     .enumerate()
     {
-        config["tie_word_embeddings"] = tied.into();
-        fs::write(&path, config.to_string()).unwrap();
+        tie(folder, tied);
         let (format, out) = (if i == 0 { "mxfp4" } else { "nvfp4" }, format!("small{i}"));
         let text: &[&str] = if rounding == Some("--gptq") { &calibrate } else { &[] };
         let mut arguments = [&["quantize", "model", &out, "--to", format], methods, text].concat();
@@ -180,8 +213,6 @@ fn a_head_is_quantized_where_it_is_asked_for() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     model(folder);
-    let path = folder.join("model/config.json");
-    let mut config: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
     for (i, (tied, head, method, recipe)) in [
         (true, "--head", None, "f32+weight=mxfp4"),
         (false, "--head=mxfp8-e4m3", None, "f32+weight=mxfp4+lm_head:weight=mxfp8-e4m3"),
@@ -190,8 +221,7 @@ fn a_head_is_quantized_where_it_is_asked_for() {
     .into_iter()
     .enumerate()
     {
-        config["tie_word_embeddings"] = tied.into();
-        fs::write(&path, config.to_string()).unwrap();
+        tie(folder, tied);
         let out = format!("small{i}");
         let mut arguments = vec!["quantize", "model", &out, "--to", "mxfp4", head];
         arguments.extend(method);

@@ -9,7 +9,7 @@ use clap::Args;
 use exmy::BlockFormat;
 use exmy::error::{Error, Result};
 use exmy::quantizer::{Quantizer, Target};
-use exmy::safetensors::{FileLayout, Stored, store, whole};
+use exmy::safetensors::{Dtype, FileLayout, Record, Stored, store, whole};
 use exmy::shown::printable_path;
 use exmy_lab::tokenizer::Tokenizer;
 use exmy_train::evaluate::rotate::untied;
@@ -145,6 +145,7 @@ pub(super) fn quantize(
         (config, params) = untied(&config, params);
     }
     drop(reading);
+    fits_layout(&config, format, head, layout)?;
     let wanted = options.tokenizer.as_deref();
     let settings = settings(&model, &config, methods.rotate_down, wanted)?;
     let text = |path: &Path, most: usize| {
@@ -194,7 +195,8 @@ fn settings(
             .map_err(|error| Error::new("config.json is no JSON").because(error))?,
         Err(_) => written::keys(config)?,
     };
-    if !config.tied && model.config().tied {
+    // Also where the file had said otherwise of a head with weights of its own.
+    if !config.tied {
         value["tie_word_embeddings"] = false.into();
     }
     if let Some(seed) = rotate_down {
@@ -227,6 +229,33 @@ fn settings(
         files.push(("generation_config.json", format!("{ends:#}\n")));
     }
     Ok(files)
+}
+
+/// Refuses a layout that cannot hold the weights before they are rounded.
+fn fits_layout(
+    config: &Config,
+    format: BlockFormat,
+    head: Option<BlockFormat>,
+    layout: FileLayout,
+) -> Result<()> {
+    for entry in &config.layout() {
+        let format = match entry.site.map(|site| site.layer) {
+            Some(Some(_)) => format,
+            Some(None) => match head {
+                Some(head) => head,
+                None => continue,
+            },
+            None => continue,
+        };
+        if entry.shape.len() != 2 {
+            continue;
+        }
+        let quantizer = Quantizer::new(Target::Block(format));
+        let shape = entry.shape.clone();
+        let record = Record { quantizer, axis: 1, shape, dtype: Dtype::F32, layout, seed: None };
+        record.part_names(&entry.name)?;
+    }
+    Ok(())
 }
 
 /// Refuses a tokenizer that is wanted and has tokens that the model has not, and tells of the model's own.
