@@ -11,9 +11,10 @@ use crate::nn::site::{Operand, Operator, Place, Product, Site, Vector};
 use crate::recipe::Recipe;
 use crate::recipe::hot::Patch;
 use crate::recipe::memory::Memory;
-use crate::recipe::rule::{self, Layers, Rule, Start, Subject, Value};
+use crate::recipe::rule::{self, Layers, Rule, Selector, Start, Subject, Value};
 use crate::recipe::sums::{Sums, TensorCores};
 use crate::recipe::tensor_format::TensorFormat;
+use exmy::error::Error;
 use exmy::round::Rounding;
 
 /// A linear operator of a model.
@@ -50,6 +51,43 @@ impl Linear {
     pub fn size(&self) -> u64 {
         self.outputs as u64 * self.inputs as u64
     }
+}
+
+/// Refuses a recipe with a rule, written out by itself, about blocks or operators that a model has not. The
+/// rules that a base stands for are for many models, and may mean nothing in one.
+///
+/// # Errors
+/// If there is one; the error says what the model has.
+pub fn check_named(recipe: &Recipe, layout: &Layout) -> Result<(), Error> {
+    let linears = Linear::all(layout);
+    let layers = linears.iter().filter_map(|linear| linear.site.layer).max().map_or(0, |l| l + 1);
+    let has = |operator: &Operator| linears.iter().any(|linear| linear.site.operator == *operator);
+    for word in &recipe.words[1..] {
+        // Options have other words: `out=bf16`.
+        let Some(Ok(on)) = word.split_once('=').map(|(on, _)| on.parse::<Selector>()) else {
+            continue;
+        };
+        let beyond = |some: &Layers| matches!(*some, Layers::Range(first, _) if first >= layers);
+        let is_head = on.operators.iter().all(|one| *one == Operator::Head);
+        let what = if on.layers.iter().any(beyond) {
+            format!("names a block that the model has not: its {layers} count from 0")
+        } else if let Some(missing) = on.operators.iter().find(|one| !has(one)) {
+            format!("names {missing}, which the model has not")
+        } else if !on.layers.is_empty() && !on.operators.is_empty() && is_head {
+            "names blocks, and the head is in none".to_owned()
+        } else {
+            continue;
+        };
+        let blocks = match layers {
+            0 | 1 => "layer0".to_owned(),
+            more => format!("layer0 to layer{}", more - 1),
+        };
+        let there = Operator::ALL.iter().filter(|one| has(one)).map(|one| one.name());
+        let there = there.collect::<Vec<_>>().join(", ");
+        return Err(Error::new(format!("recipe {recipe}: {word} {what}"))
+            .hint(format!("there are {blocks}, and of operators {there}")));
+    }
+    Ok(())
 }
 
 /// A rule and what it comes to.
