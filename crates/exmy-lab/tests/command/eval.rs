@@ -1,5 +1,6 @@
 //! `exmy eval` on a small Llama as transformers saved it, with a tokenizer of single characters.
 
+mod mistakes;
 mod own;
 
 use crate::{exmy, printed, row, succeed};

@@ -20,10 +20,11 @@ use exmy::safetensors::given;
 use exmy::shown::printable_path;
 use exmy_lab::amounts::thousands;
 use exmy_lab::tokenizer::Tokenizer;
-use exmy_train::evaluate::{Needs, Windows, shape};
+use exmy_train::evaluate::{Needs, Window, Windows, shape};
 use exmy_train::nn::decoder::Config;
 use exmy_train::published::Published;
 use exmy_train::recipe::Recipe;
+use exmy_train::recipe::plan::check_named;
 use exmy_train::train::memory;
 use measure::Job;
 use rows::Row;
@@ -117,8 +118,9 @@ Examples:
   exmy eval model.gguf --data book.txt --sensitivity mxfp4 --tokens 2048 --out ranks.svg
 
 Every token but the first of the text is scored once, with at least
-window - stride tokens before it where there are as many. Numbers behind +- are
-standard errors, by windows; those of differences are of paired differences.
+window - stride tokens before it where there are as many. Where the stride is
+the window, no window scores its first token. Numbers behind +- are standard
+errors, by windows; those of differences are of paired differences.
 Exit codes: 0 done, 2 misuse or a file that cannot be used.";
 
 /// Bytes of the longest text.
@@ -256,8 +258,24 @@ fn evaluate(arguments: &Arguments, mut recipes: Vec<Recipe>, out: Option<&Path>)
     recipes.iter().filter_map(|recipe| place.slow(recipe)).for_each(|slow| say!("note: {slow}"));
     let reading = Phase::begin("reading the model and the text", quiet);
     let mut model = model::open(&arguments.model)?;
+    recipes.iter().try_for_each(|recipe| check_named(recipe, model.layout()))?;
     let windows = windows(arguments, &model)?;
     let (tokenizer, tokens) = tokens(arguments, &model)?;
+    let calibrating = match &methods.calibrate {
+        Some((path, most)) => {
+            let found = read_tokens(path, &tokenizer, *most)?;
+            known(&found, model.config().vocab)?;
+            if tokens.starts_with(&found) || found.starts_with(&tokens) {
+                say!(
+                    "warning: --calibrate {} begins as --data does: the model is fitted to what is \
+                     scored, and is worse on other texts",
+                    printable_path(path)
+                );
+            }
+            found
+        }
+        None => Vec::new(),
+    };
     // A text that calibrates may be longer than the one that is scored.
     let together = windows.window;
     let windows = Windows { window: windows.window.min(tokens.len()), ..windows };
@@ -297,12 +315,12 @@ fn evaluate(arguments: &Arguments, mut recipes: Vec<Recipe>, out: Option<&Path>)
     let blocks = windows.of(tokens.len());
     let job = Job {
         model: &mut model,
-        tokenizer: &tokenizer,
         tokens: &tokens,
         config: &config,
         recipes: &recipes,
         blocks: &blocks,
         methods: &methods,
+        calibrating: &calibrating,
         together,
         by_layer,
         spare: spare(available, needs.total()),
@@ -310,7 +328,7 @@ fn evaluate(arguments: &Arguments, mut recipes: Vec<Recipe>, out: Option<&Path>)
         quiet,
     };
     let found = job.measure(&place)?;
-    let bytes = scored_bytes(&tokenizer, &tokens)?;
+    let bytes = scored_bytes(&tokenizer, &tokens, &blocks)?;
     let measured = recipes.iter().zip(&found);
     let mut rows: Vec<Row<'_>> = measured
         .map(|(recipe, (own, layers))| Row::new(recipe, [own, &found[0].0], layers))
@@ -321,6 +339,45 @@ fn evaluate(arguments: &Arguments, mut recipes: Vec<Recipe>, out: Option<&Path>)
         }
         rows[1..].sort_by(|a, b| b.divergence.mean.total_cmp(&a.divergence.mean));
     }
+    for row in rows.iter().filter(|row| row.loss.mean.is_nan()) {
+        say!(
+            "warning: under {} logits are NaN, or infinite: nothing can be said of it",
+            row.recipe
+        );
+    }
+    if arguments.json {
+        let inside = |row: &Row<'_>| arguments.layers.then(|| layers::json(row.layers));
+        let json = |row: &Row<'_>| row.json(bytes, inside(row));
+        show::json(&json!({
+            "model": printable_path(&arguments.model),
+            "data": printable_path(&arguments.data),
+            "parameters": model.layout().len(),
+            "weights_only": arguments.weights_only,
+            "sensitivity": arguments.sensitivity,
+            "calibrate": methods.calibrate.as_ref().map(|(path, _)| printable_path(path)),
+            "calibrate_tokens": methods.calibrate.as_ref().map(|_| calibrating.len()),
+            "smooth": arguments.calibration.smooth,
+            "gptq": arguments.calibration.gptq,
+            "mse": arguments.calibration.mse,
+            "rotate": arguments.calibration.rotate,
+            "rotate_down": arguments.calibration.rotate_down,
+            "window": windows.window,
+            "stride": windows.stride,
+            "blocks": blocks.len(),
+            "bytes": bytes,
+            "recipes": rows.iter().map(json).collect::<Vec<_>>(),
+        }))?;
+    } else {
+        let mut text = match &arguments.sensitivity {
+            Some(numbers) => sensitivity::table(&rows, numbers),
+            None => rows::table(&rows, bytes),
+        };
+        if arguments.layers {
+            text += &layers::tables(&rows);
+        }
+        show::result(&text)?;
+    }
+    // The picture is last: what was found is not lost with it.
     if let Some(out) = out {
         let name = arguments.model.file_name().map_or(&*arguments.model, Path::new);
         let tokens = thousands(rows[0].tokens as u64);
@@ -332,42 +389,24 @@ fn evaluate(arguments: &Arguments, mut recipes: Vec<Recipe>, out: Option<&Path>)
         };
         report::write(out, &figure.to_svg())?;
     }
-    if arguments.json {
-        let inside = |row: &Row<'_>| arguments.layers.then(|| layers::json(row.layers));
-        let json = |row: &Row<'_>| row.json(bytes, inside(row));
-        return show::json(&json!({
-            "model": printable_path(&arguments.model),
-            "data": printable_path(&arguments.data),
-            "parameters": model.layout().len(),
-            "weights_only": arguments.weights_only,
-            "sensitivity": arguments.sensitivity,
-            "smooth": arguments.calibration.smooth,
-            "gptq": arguments.calibration.gptq,
-            "mse": arguments.calibration.mse,
-            "rotate": arguments.calibration.rotate,
-            "rotate_down": arguments.calibration.rotate_down,
-            "window": windows.window,
-            "stride": windows.stride,
-            "blocks": blocks.len(),
-            "bytes": bytes,
-            "recipes": rows.iter().map(json).collect::<Vec<_>>(),
-        }))
-        .map(|()| 0);
-    }
-    let mut text = match &arguments.sensitivity {
-        Some(numbers) => sensitivity::table(&rows, numbers),
-        None => rows::table(&rows, bytes),
-    };
-    if arguments.layers {
-        text += &layers::tables(&rows);
-    }
-    show::result(&text).map(|()| 0)
+    Ok(0)
 }
 
-/// Bytes of the text that is scored: that of all tokens but the first.
-fn scored_bytes(tokenizer: &Tokenizer, tokens: &[u32]) -> Result<usize> {
+/// Bytes of the text that is scored: that of all tokens but those that no window scores. Of a token that is a
+/// part of a character they are what it adds to the tokens before it.
+fn scored_bytes(tokenizer: &Tokenizer, tokens: &[u32], blocks: &[Window]) -> Result<usize> {
+    /// Tokens before one that a character may have begun with.
+    const BEFORE: usize = 3;
     let length = |tokens: &[u32]| Ok::<_, Error>(tokenizer.decode(tokens)?.len());
-    Ok(length(tokens)?.saturating_sub(length(&tokens[..1])?).max(1))
+    let (mut bytes, mut done) = (length(tokens)?, 0_usize);
+    let all = blocks.iter().map(|block| block.scored.clone());
+    for scored in all.chain(core::iter::once(tokens.len()..tokens.len())) {
+        let begin = done.saturating_sub(BEFORE);
+        let skipped = length(&tokens[begin..scored.start])?;
+        bytes = bytes.saturating_sub(skipped.saturating_sub(length(&tokens[begin..done])?));
+        done = scored.end;
+    }
+    Ok(bytes.max(1))
 }
 
 /// Bytes in which rounded weights may be kept: half of what is there besides.

@@ -18,7 +18,7 @@ use exmy_train::train::memory;
 use exmy_train::train::sample::Sampling;
 use serde_json::json;
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Continue a text with a published model, in any number format
 ///
@@ -243,13 +243,17 @@ impl Text<'_> {
         show("\n")?;
         let drawn = &written.tokens[prompt.len()..];
         if !quiet {
-            let speed = |tokens: usize, seconds: f64| tokens as f64 / seconds.max(1e-9);
+            // Where nothing was computed there is no speed; the first token comes with the prompt.
+            let speed = |tokens: usize, time: Duration| match drawn.is_empty() && read == begun {
+                true => String::new(),
+                false => format!(", {:.1} a second", tokens as f64 / time.as_secs_f64().max(1e-9)),
+            };
             say!(
-                "prompt   {} tokens, {:.1} a second; {} drawn, {:.1} a second; ended by: {}",
+                "prompt   {} tokens{}; {} drawn{}; ended by: {}",
                 prompt.len(),
-                speed(prompt.len(), (read - begun).as_secs_f64()),
+                speed(prompt.len(), read - begun),
                 drawn.len(),
-                speed(drawn.len().saturating_sub(1), read.elapsed().as_secs_f64()),
+                speed(drawn.len().saturating_sub(1), read.elapsed()),
                 end.name()
             );
         }

@@ -11,7 +11,7 @@ use crate::settings::with_threads;
 use crate::show;
 use clap::Args;
 use exmy::error::{Error, Result};
-use exmy::safetensors::whole;
+use exmy::safetensors::whole::{self, WholeFile};
 use exmy::shown::printable_path;
 use exmy_lab::gather::{RecordedRun, first_line, not_begun, undamaged};
 use exmy_lab::left::Left;
@@ -79,15 +79,23 @@ pub(crate) fn write(path: &Path, text: &str) -> Result<()> {
     if path.as_os_str() == "-" {
         return show::raw(text);
     }
-    if path.is_dir() {
-        return Err(Error::new(format!("{} is a folder", printable_path(path))).hint("name a file"));
-    }
+    no_folder(path)?;
     // Others may have written there meanwhile.
     spare(path)?;
     whole::remove_abandoned(path);
     whole::write_whole(path, text.as_bytes())?;
     say!("{}", printable_path(path));
     Ok(())
+}
+
+/// Refuses a folder where a file is wanted.
+fn no_folder(path: &Path) -> Result<()> {
+    match path.is_dir() {
+        false => Ok(()),
+        true => {
+            Err(Error::new(format!("{} is a folder", printable_path(path))).hint("name a file"))
+        }
+    }
 }
 
 /// What would be lost if a file were replaced, in words.
@@ -137,6 +145,12 @@ fn has_folder(out: &Path) -> Result<()> {
     Err(Error::new(format!("{} cannot be written: {found}", printable_path(out))).hint(hint))
 }
 
+/// Says before anything is read that a file cannot be written.
+fn is_writable(out: &Path) -> Result<()> {
+    has_folder(out)?;
+    WholeFile::create(out).map(drop).map_err(|error| Error::io("write", out, error))
+}
+
 /// Where to write: a file that is named for what it will hold, so that no other is lost by a slip.
 pub(crate) fn target(out: Option<&PathBuf>, runs: &[PathBuf], name: &str) -> Result<PathBuf> {
     let Some(out) = out else {
@@ -148,12 +162,13 @@ pub(crate) fn target(out: Option<&PathBuf>, runs: &[PathBuf], name: &str) -> Res
         false => ("html", "an HTML page"),
     };
     let fits = out.extension().is_some_and(|found| found.eq_ignore_ascii_case(extension));
-    if out.as_os_str() == "-" || out.is_dir() {
+    if out.as_os_str() == "-" {
         return Ok(out.clone());
     }
+    no_folder(out)?;
     if fits {
-        has_folder(out)?;
-        return spare(out).map(|()| out.clone());
+        spare(out)?;
+        return is_writable(out).map(|()| out.clone());
     }
     Err(Error::new(format!(
         "what is written is {what}, and {} is named otherwise",

@@ -1,12 +1,10 @@
 //! The windows of a text, measured on a device: all weights at once, or one layer of them at a time.
 
 use super::bar::Bar;
-use super::{known, read_tokens};
 use crate::methods::Methods;
 use crate::phase::Phase;
 use exmy::error::Result;
 use exmy_lab::device::Place;
-use exmy_lab::tokenizer::Tokenizer;
 use exmy_train::evaluate::layers::Layers;
 use exmy_train::evaluate::rotate::untied;
 use exmy_train::evaluate::{Measures, Window, shape, together};
@@ -20,14 +18,15 @@ use std::path::Path;
 /// What is measured, and how.
 pub(super) struct Job<'a> {
     pub(super) model: &'a mut Published,
-    pub(super) tokenizer: &'a Tokenizer,
     pub(super) tokens: &'a [u32],
     /// The model's, for windows of this length.
     pub(super) config: &'a Config,
     pub(super) recipes: &'a [Recipe],
     pub(super) blocks: &'a [Window],
     pub(super) methods: &'a Methods,
-    /// Tokens of a text that calibrates that the model sees at once.
+    /// A text that calibrates.
+    pub(super) calibrating: &'a [u32],
+    /// Tokens of it that the model sees at once.
     pub(super) together: usize,
     pub(super) by_layer: bool,
     /// Bytes of memory for rounded weights.
@@ -64,7 +63,7 @@ impl Job<'_> {
     }
 
     fn whole(self, device: &dyn InferenceDevice) -> Result<Vec<(Measures, Layers)>> {
-        let Self { model, tokenizer, tokens, recipes, blocks, spare, quiet, .. } = self;
+        let Self { model, tokens, recipes, blocks, spare, quiet, .. } = self;
         let reading = Phase::begin("reading the weights", quiet);
         let params = model.weights(|_| {})?;
         let (config, params) = match self.methods.rotate {
@@ -74,10 +73,7 @@ impl Job<'_> {
         drop(reading);
         let changed = if self.methods.changes() {
             let mut changed = params.clone();
-            let text = |path: &Path, most: usize| {
-                let tokens = read_tokens(path, tokenizer, most)?;
-                known(&tokens, config.vocab).map(|()| tokens)
-            };
+            let text = |_: &Path, _: usize| Ok(self.calibrating.to_vec());
             let longest = Config { context: model.config().context, ..config };
             let mut seen = shape(&longest, self.together);
             self.methods.apply(&mut seen, &mut changed, &text, quiet)?;

@@ -27,15 +27,20 @@ impl<'a> Row<'a> {
         [own, first]: [&Measures; 2],
         layers: &'a Layers,
     ) -> Self {
+        let (loss, divergence) = (own.loss(), own.mean(&own.divergence));
+        // Where logits are no numbers none is the likeliest.
+        let none = Mean { mean: f64::NAN, error: f64::NAN };
+        let is_number = !loss.mean.is_nan() && !divergence.mean.is_nan();
+        let of_numbers = |mean: Mean| if is_number { mean } else { none };
         Self {
             layers,
             part: None,
             recipe,
             tokens: own.count(),
-            loss: own.loss(),
+            loss,
             above: own.loss_above(first),
-            divergence: own.mean(&own.divergence),
-            agreement: own.mean(&own.agreement),
+            divergence: of_numbers(divergence),
+            agreement: of_numbers(own.mean(&own.agreement)),
         }
     }
 
@@ -76,7 +81,12 @@ impl<'a> Row<'a> {
 
 /// A standard error, which one window has not.
 pub(super) fn error(error: f64) -> String {
-    if error.is_nan() { "-".into() } else { format!("{error:.5}") }
+    known(error, format!("{error:.5}"))
+}
+
+/// What is shown of a number, if it is one.
+pub(super) fn known(number: f64, shown: String) -> String {
+    if number.is_nan() { "-".into() } else { shown }
 }
 
 pub(super) fn table(rows: &[Row<'_>], bytes: usize) -> String {
@@ -106,9 +116,10 @@ pub(super) fn table(rows: &[Row<'_>], bytes: usize) -> String {
                 format!("{:+.5}", row.above.mean),
                 error(row.above.error),
                 // Of two equal recipes rounding may leave a little less than 0.
-                format!("{:.5}", row.divergence.mean).replace("-0.00000", "0.00000"),
+                known(row.divergence.mean, format!("{:.5}", row.divergence.mean))
+                    .replace("-0.00000", "0.00000"),
                 error(row.divergence.error),
-                format!("{:.2} %", 100.0 * row.agreement.mean),
+                known(row.agreement.mean, format!("{:.2} %", 100.0 * row.agreement.mean)),
             ]);
         }
         cells.push(line);

@@ -1,6 +1,6 @@
 //! Which parts of a model cost most in a format, when one of them at a time has it.
 
-use super::rows::{Row, error};
+use super::rows::{Row, error, known};
 use clap::ValueEnum;
 use exmy_lab::amounts::thousands;
 use exmy_lab::table::aligned;
@@ -67,11 +67,11 @@ pub(super) fn table(rows: &[Row<'_>], numbers: &str) -> String {
     for row in &rows[1..] {
         cells.push(vec![
             row.part.unwrap_or_default().to_owned(),
-            format!("{:.6}", row.divergence.mean),
+            known(row.divergence.mean, format!("{:.6}", row.divergence.mean)),
             error(row.divergence.error),
             format!("{:+.6}", row.above.mean),
             error(row.above.error),
-            format!("{:.2} %", 100.0 * row.agreement.mean),
+            known(row.agreement.mean, format!("{:.2} %", 100.0 * row.agreement.mean)),
         ]);
     }
     let (first, scored) = (rows[0].recipe, thousands(rows[0].tokens as u64));
