@@ -3,7 +3,7 @@
 //! Orderings are claimed where the 95 % interval of the paired difference excludes 0, bounds where that of
 //! the mean does not reach them, trends where the test of Mann and Kendall finds them in every seed.
 
-use crate::finding::{Findings, Part, Power, Verdict};
+use crate::finding::{Findings, Part, Power, SEEN, Verdict};
 use crate::scale::Scale;
 use crate::statistics::{Interval, Trend, mann_kendall, mean, mean_interval, paired_interval};
 
@@ -166,11 +166,13 @@ pub fn all(results: &[TestResult]) -> TestResult {
     }
 }
 
-/// The lowest power of those that do not hold, as all must be seen.
+/// The lowest power of those that do not hold, as all must be seen. One that is known to be too low says so of
+/// all, whatever is not known of the others.
 fn weakest(results: &[TestResult]) -> Power {
     let missed = results.iter().filter(|one| !one.holds).map(|one| one.power);
     let lower = |low, one| match (low, one) {
         (Power::Share(a), Power::Share(b)) => Power::Share(a.min(b)),
+        (Power::Share(a), _) | (_, Power::Share(a)) if a < SEEN => Power::Share(a),
         (Power::Share(_), unknown) | (unknown, _) => unknown,
     };
     missed.reduce(lower).unwrap_or(Power::UNSTATED)

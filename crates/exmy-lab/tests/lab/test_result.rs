@@ -74,3 +74,21 @@ fn bounds_and_trends_are_judged() {
     assert_eq!(of(&[]), NEITHER);
     assert_eq!(sides(&TestResult::rising("x", &[rise(1.0)]).negated()), OPPOSITE);
 }
+
+/// Of parts that must all be seen, one whose power is known to be too low says that the whole is untested, in
+/// whatever order; one of which no size is stated does not hide it.
+#[test]
+fn a_part_with_too_little_power_leaves_the_whole_untested() {
+    let part = |power| TestResult { power, ..TestResult::either(false, "x".into()) };
+    let of = |powers: [Power; 2]| all(&powers.map(part)).power;
+    let (low, high, none) = (Power::Share(0.14), Power::Share(0.9), Power::UNSTATED);
+    for (powers, joint) in [
+        ([low, none], low),
+        ([none, low], low),
+        ([low, high], low),
+        ([high, none], none),
+        ([none, high], none),
+    ] {
+        assert_eq!(of(powers), joint, "{powers:?}");
+    }
+}
