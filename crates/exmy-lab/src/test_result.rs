@@ -166,8 +166,8 @@ pub fn all(results: &[TestResult]) -> TestResult {
     }
 }
 
-/// The lowest power of those that do not hold, as all must be seen. One that is known to be too low says so of
-/// all, whatever is not known of the others.
+/// The lowest power of those that do not hold, as all must be seen. One that is known to be too low says so
+/// of all, whatever is not known of the others.
 fn weakest(results: &[TestResult]) -> Power {
     let missed = results.iter().filter(|one| !one.holds).map(|one| one.power);
     let lower = |low, one| match (low, one) {

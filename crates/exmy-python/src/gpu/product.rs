@@ -224,7 +224,8 @@ pub(crate) fn gemm_on<'py>(
         let place = ViewMut::new(&mut out, rows, cols)?;
         multiply(order, x, y, place, Scaling::OVERWRITE, scales)?;
         let rules = spec.output.rules();
-        // Sums of this order keep whatever NaN the GPU makes; the conversion has one, as the CPU's products have.
+        // Sums of this order keep whatever NaN the GPU makes; the conversion has one, as the CPU's products
+        // have.
         if order == Order::F32 || format != Format::F32 || rules != Rules::DEFAULT {
             let converter = Converter::new(format, rules);
             let converter = spec.random.map_or(converter, |words| converter.with_random(words));
