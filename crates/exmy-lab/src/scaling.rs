@@ -76,10 +76,12 @@ impl Law {
     /// use exmy_lab::scaling::{Form, Law};
     ///
     /// // Weights in MX E4M3, activations in bfloat16 (arXiv 2506.20752).
-    /// let law = Law { form: Form::Chinchilla, a: 2822.5, b: 20445.4, e: 0.5353, alpha: 0.5236, beta: 0.5534
-    /// }; assert!((law.exponent() - 0.514).abs() < 5e-4); let (best, budget) = (law.best_parameters(2.2e19),
-    /// 2.2e19); let loss = |n: f64| law.loss(n, budget / (6.0 * n)); assert!(loss(best) < loss(1.05 * best)
-    /// && loss(best) < loss(best / 1.05));
+    /// let (a, b, e) = (2822.5, 20445.4, 0.5353);
+    /// let law = Law { form: Form::Chinchilla, a, b, e, alpha: 0.5236, beta: 0.5534 };
+    /// assert!((law.exponent() - 0.514).abs() < 5e-4);
+    /// let (best, budget) = (law.best_parameters(2.2e19), 2.2e19);
+    /// let loss = |n: f64| law.loss(n, budget / (6.0 * n));
+    /// assert!(loss(best) < loss(1.05 * best) && loss(best) < loss(best / 1.05));
     /// ```
     pub fn best_parameters(&self, flops: f64) -> f64 {
         let ratio = match self.form {
