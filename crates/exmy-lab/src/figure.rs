@@ -5,7 +5,7 @@
 
 use crate::claim::{Claim, Test};
 use crate::criterion::Criterion;
-use crate::finding::{self, Findings, Power, Verdict};
+use crate::finding::{self, Findings, Paper, Power, Verdict};
 use crate::grid::Grid;
 use crate::measure::Results;
 use crate::outcome::Outcome;
@@ -14,6 +14,7 @@ use crate::scale::Scale;
 use crate::store::Runs;
 use crate::view::View;
 use exmy::error::Result;
+use std::any::Any;
 
 /// One figure or table of a paper.
 #[derive(Clone, Copy, Debug)]
@@ -134,7 +135,16 @@ impl finding::Experiment for Figure {
         Ok(findings)
     }
 
-    fn claimed(&self) -> Option<&Self> {
-        matches!(self.judged, Judged::By(_)).then_some(self)
+    fn as_any(&self) -> Option<&dyn Any> {
+        Some(self)
+    }
+}
+
+impl Paper {
+    /// The figures that are judged by a claim.
+    pub fn claimed(&self) -> impl Iterator<Item = &'static Figure> + use<> {
+        let figures =
+            self.figures.iter().filter_map(|figure| figure.as_any()?.downcast_ref::<Figure>());
+        figures.filter(|figure| matches!(figure.judged, Judged::By(_)))
     }
 }

@@ -5,13 +5,13 @@
 //! draws [`Findings`]: pictures, tables, sentences, and a verdict with the numbers it rests on. A claim is
 //! only [reproduced](Verdict::Reproduced) when its criterion holds.
 
-use crate::figure::Figure;
 use crate::plot;
 use crate::run_config::{RunConfig, Setting};
 use crate::scale::Scale;
 use crate::statistics::Interval;
 use crate::store::Runs;
 use exmy::error::Result;
+use std::any::Any;
 
 /// What the runs say about a claim, with the numbers.
 #[derive(Clone, Debug, PartialEq)]
@@ -278,8 +278,8 @@ pub trait Experiment: Sync {
     /// If a run's files cannot be read.
     fn find(&self, setting: &Setting, runs: &Runs<'_>) -> Result<Findings>;
 
-    /// It as a value, if it is judged by a claim.
-    fn claimed(&self) -> Option<&Figure> {
+    /// Itself as its type, where others may ask for that.
+    fn as_any(&self) -> Option<&dyn Any> {
         None
     }
 }
@@ -297,11 +297,4 @@ pub struct Paper {
     pub about: &'static str,
     /// Its figures.
     pub figures: &'static [&'static dyn Experiment],
-}
-
-impl Paper {
-    /// The figures that are judged by a claim.
-    pub fn claimed(&self) -> impl Iterator<Item = &'static Figure> + use<> {
-        self.figures.iter().filter_map(|figure| figure.claimed())
-    }
 }
