@@ -2,8 +2,8 @@
 //! is looked for when it is first needed, under the path in `EXMY_NCCL`, else by the name that NVIDIA's
 //! packages give it. With `tcp` there numbers go without it.
 //!
-//! Not by the feature `nccl` of cudarc 0.19: that panics where the library or one of its functions is missing,
-//! and takes no path.
+//! Not by the feature `nccl` of cudarc 0.19: that panics where the library or one of its functions is
+//! missing, and takes no path.
 
 #![allow(unsafe_code)]
 
