@@ -14,6 +14,7 @@ use std::path::Path;
 /// system's.
 #[derive(Debug)]
 pub struct Error {
+    /// Empty where the cause's words say it all.
     what: String,
     hint: Option<String>,
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
@@ -26,6 +27,12 @@ impl Error {
     /// An error that says `what`: the thing given and why it cannot be used.
     pub fn new(what: impl Into<String>) -> Self {
         Self { what: what.into(), hint: None, source: None }
+    }
+
+    /// An error of a lower layer, which says what was wrong and what would work: it keeps its own words, and is
+    /// the [`source`](std::error::Error::source).
+    pub fn from_cause(source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Self { what: String::new(), hint: None, source: Some(source.into()) }
     }
 
     /// Adds what would work instead.
@@ -78,6 +85,7 @@ impl fmt::Display for Error {
         f.write_str(&self.what)?;
         match &self.source {
             None => {}
+            Some(source) if self.what.is_empty() => write!(f, "{source}")?,
             Some(source) if source.is::<Self>() => write!(f, ": {source}")?,
             // Those of other libraries may repeat what they found as it is.
             Some(source) => write!(f, ": {}", printable(&source.to_string()))?,
@@ -112,5 +120,10 @@ mod tests {
         assert_eq!(field.to_string(), "a.json: no field `b\\n`");
         let outer = Error::new("b").because(Error::new("a").hint("try c"));
         assert_eq!(outer.to_string(), "b: a\n  try c");
+        let unknown = "e4m9".parse::<crate::Format>().unwrap_err();
+        let found = Error::from_cause(unknown).hint("see formats.md");
+        assert_eq!(found.to_string(), format!("{unknown}\n  see formats.md"));
+        let cause = std::error::Error::source(&found).and_then(|cause| cause.downcast_ref());
+        assert_eq!(cause, Some(&unknown));
     }
 }

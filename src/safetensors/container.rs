@@ -6,7 +6,7 @@ use super::record::Record;
 use super::{Dtype, FileLayout};
 use crate::error::{Error, Result};
 use crate::format::Format;
-use crate::pack::{Layout, PackError, ggml};
+use crate::pack::{Layout, ggml};
 
 /// Codes that are packed at a time. Every container begins anew behind a multiple of as many.
 const BATCH: usize = 1 << 14;
@@ -64,16 +64,15 @@ impl Container {
         scales: &mut Vec<u8>,
         mut each: impl FnMut(&[u16]) -> Result<()>,
     ) -> Result<()> {
-        let fault = |error: PackError| Error::new(error.to_string());
         let mut codes = vec![0; BATCH];
         match self {
             Self::Ggml => {
                 let mut few = vec![0; BATCH / ggml::BLOCK];
-                let length = ggml::len(BATCH).map_err(fault)?;
+                let length = ggml::len(BATCH).map_err(Error::from_cause)?;
                 for (bytes, at) in bytes.chunks(length).zip((0..count).step_by(BATCH)) {
                     let codes = &mut codes[..BATCH.min(count - at)];
                     let few = &mut few[..codes.len() / ggml::BLOCK];
-                    ggml::unpack_into(bytes, codes, few).map_err(fault)?;
+                    ggml::unpack_into(bytes, codes, few).map_err(Error::from_cause)?;
                     scales.extend_from_slice(few);
                     each(codes)?;
                 }
@@ -87,10 +86,10 @@ impl Container {
                             each(&codes[..held])?;
                             held = 0;
                         }
-                        let length = layout.len(now, width).map_err(fault)?;
+                        let length = layout.len(now, width).map_err(Error::from_cause)?;
                         let (bytes, rest) = left.split_at(length.min(left.len()));
                         let codes = &mut codes[held..held + now];
-                        layout.unpack_into(bytes, width, codes).map_err(fault)?;
+                        layout.unpack_into(bytes, width, codes).map_err(Error::from_cause)?;
                         (left, held) = (rest, held + now);
                     }
                 }

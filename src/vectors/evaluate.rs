@@ -133,7 +133,7 @@ impl TestFunction {
         if let (Operation::Elementary(elementary), Kind::Format(from)) =
             (self.operation(), self.operands()[0])
         {
-            elementary.supports(from).map_err(|error| Error::new(error.to_string()))?;
+            elementary.supports(from).map_err(Error::from_cause)?;
         }
         Ok(Evaluator {
             function: *self,

@@ -265,7 +265,7 @@ fn no_format(name: &str, rest: &str) -> Error {
             .hint("integers have 1 to 128 bits: i1 to i128, ui1 to ui128");
     }
     match name.parse::<Format>() {
-        Err(error) => Error::new(error.to_string()),
+        Err(error) => Error::from_cause(error),
         // Only integers were found, or a list with a hole.
         Ok(_) => Error::new(format!("{:?} is no function", Short::new(rest).as_str()))
             .hint("a function is written like f16_add, e4m3_to_e2m1 or e4m3,e5m2_mul_to_f32"),

@@ -144,7 +144,7 @@ pub fn make(
 }
 
 fn manifest_of(out: &Path) -> Result<Option<Manifest>> {
-    Manifest::of(out).map_err(|error| Error::new(error.to_string()))
+    Manifest::of(out).map_err(Error::from_cause)
 }
 
 /// The token behind documents, which a tokenizer that is given must have.

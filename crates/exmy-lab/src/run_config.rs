@@ -49,8 +49,7 @@ impl Setting {
             ),
             other => other,
         };
-        let data = Dataset::load(&source, &DataOptions::default())
-            .map_err(|error| Error::new(error.to_string()))?;
+        let data = Dataset::load(&source, &DataOptions::default()).map_err(Error::from_cause)?;
         let fingerprint = format!("{:016x}", data.fingerprint);
         let vocab = (!data.bytes).then_some(data.vocab);
         Ok((Self { scale, source, fingerprint, vocab }, data))
@@ -66,7 +65,7 @@ impl Setting {
     /// # Errors
     /// If its name is none of a source.
     pub fn known(scale: Scale, text: &Text) -> Result<Self> {
-        let source = Source::from_str(&text.name).map_err(|error| Error::new(error.to_string()))?;
+        let source = Source::from_str(&text.name).map_err(Error::from_cause)?;
         Ok(Self { scale, source, fingerprint: text.fingerprint.clone(), vocab: text.vocab })
     }
 

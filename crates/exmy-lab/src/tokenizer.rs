@@ -68,7 +68,7 @@ fn guarded<T>(work: impl FnOnce() -> tokenizers::Result<T>) -> Result<T> {
         let text = panic.downcast_ref::<String>().cloned();
         Error::new(text.unwrap_or_else(|| "the library tokenizers gives up".to_owned()))
     };
-    result.map_err(failed)?.map_err(|error| Error::new(error.to_string()))
+    result.map_err(failed)?.map_err(Error::from_cause)
 }
 
 impl Tokenizer {

@@ -29,7 +29,7 @@ use core::ops::Range;
 
 pub use grid::{Stored, nearest_blocks, nearest_head};
 
-use crate::nn::decoder::{self, Config, ConfigError, Decoder, Position};
+use crate::nn::decoder::{self, Config, Decoder, Position};
 use crate::nn::device::{Buffer, Matrix, MatrixMut, Slice};
 use crate::nn::hadamard;
 use crate::nn::loss::RowLoss;
@@ -266,8 +266,7 @@ impl<D: Quantize> Evaluation<D> {
     /// If there is no recipe.
     pub fn by_piece(device: D, config: Config, recipes: &[Recipe]) -> Result<Self> {
         assert!(!recipes.is_empty(), "something is compared");
-        let wrong = |error: ConfigError| Error::new(error.to_string());
-        let decoder = Decoder::on(device.clone(), config).map_err(wrong)?;
+        let decoder = Decoder::on(device.clone(), config).map_err(Error::from_cause)?;
         let layout: &Layout = decoder.layout();
         let compared = |recipe: &Recipe| {
             let plan = recipe.settled(layout, 1)?;

@@ -44,7 +44,7 @@ impl<D: Quantize> Generator<D> {
         options: Sampling,
     ) -> Result<Self> {
         let decoder = Decoder::on(device.clone(), config);
-        let decoder = decoder.map_err(|error| Error::new(error.to_string()))?;
+        let decoder = decoder.map_err(Error::from_cause)?;
         let layout = decoder.layout();
         assert_eq!(params.len(), layout.len(), "parameters have the model's layout");
         let plan = recipe.settled(layout, 1)?;

@@ -209,9 +209,7 @@ impl Accumulation {
     pub fn named(text: &str) -> crate::error::Result<Self> {
         use crate::error::Error;
         let Some((found, behind)) = Description::of(text, '+')? else {
-            return text
-                .parse()
-                .map_err(|error: ParseAccumulationError| Error::new(error.to_string()));
+            return text.parse().map_err(Error::from_cause);
         };
         let result = match behind {
             Some(format) => format.parse().map_err(|error: ParseFormatError| {

@@ -193,7 +193,7 @@ mod files {
             if text.ends_with(ENDING) {
                 return Ok(Description::read(Path::new(text))?.model);
             }
-            text.parse().map_err(|error: UnitError| Error::new(error.to_string()))
+            text.parse().map_err(Error::from_cause)
         }
     }
 

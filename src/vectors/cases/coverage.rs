@@ -95,9 +95,7 @@ impl Coverage {
         while index < cases.len() {
             let words = cases.operands(index);
             let random = cases.philox.word(index as u64);
-            let decided =
-                |error: crate::math::elementary::Unsupported| Error::new(error.to_string());
-            let outcome = evaluator.evaluate(words, random).map_err(decided)?;
+            let outcome = evaluator.evaluate(words, random).map_err(Error::from_cause)?;
             found.add("all", "cases", true);
             for ((kind, word), name) in
                 function.operands().iter().zip(words).zip(["a is", "b is", "c is"])
@@ -115,7 +113,7 @@ impl Coverage {
                 if let (Some(others), true) = (&others, rounded) {
                     let mut results = [(0, false); 4];
                     for (result, other) in results.iter_mut().zip(others) {
-                        *result = place(other.evaluate(words, random).map_err(decided)?);
+                        *result = place(other.evaluate(words, random).map_err(Error::from_cause)?);
                     }
                     found.rounding(format, outcome.word as u64, results);
                 }

@@ -36,7 +36,7 @@ pub fn list(paths: &[PathBuf]) -> Result<Vec<Input>> {
             ));
         }
         if path.is_dir() {
-            let files = files_below(path).map_err(|error| Error::new(error.to_string()))?;
+            let files = files_below(path).map_err(Error::from_cause)?;
             let mut found = files.into_iter().peekable();
             if found.peek().is_none() {
                 let shown = printable_path(path);

@@ -183,7 +183,7 @@ pub fn watch_text(
     observer: &mut dyn Observer,
 ) -> Result<()> {
     let decoder = Decoder::<Cpu>::new(*config);
-    let mut decoder = decoder.map_err(|error| Error::new(error.to_string()))?;
+    let mut decoder = decoder.map_err(Error::from_cause)?;
     let plan = Recipe::default().settled(decoder.layout(), 1)?;
     let mut images = Images::default();
     for (number, piece) in text.chunks(config.context).enumerate() {

@@ -128,7 +128,7 @@ pub(super) fn shape(gguf: &Gguf, file: &[u8]) -> Result<Shape> {
         },
         ..Config::default()
     };
-    let valid = |config: &Config| config.validate().map_err(|error| Error::new(error.to_string()));
+    let valid = |config: &Config| config.validate().map_err(Error::from_cause);
     valid(&config)?;
     if let Position::Rope { base } = config.position {
         let plain = rope::frequencies(config.head_dim(), base, Scaling::None);

@@ -415,7 +415,7 @@ impl Config {
     /// # Errors
     /// Names the key, its value and what would work.
     pub fn validate(&self) -> Result<()> {
-        self.model.validate().map_err(|error| Error::new(error.to_string()))?;
+        self.model.validate().map_err(Error::from_cause)?;
         let train = &self.train;
         let refuse = |key: &str, value: String, hint: &str| {
             Err(Error::new(format!("{key} = {value} is impossible")).hint(hint))

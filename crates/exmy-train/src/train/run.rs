@@ -150,8 +150,7 @@ pub fn load_data(config: &mut Config) -> Result<Dataset> {
     }
     let options =
         DataOptions { validation_fraction: config.data.validation, ..DataOptions::default() };
-    let data = Dataset::load(&config.data.source, &options)
-        .map_err(|error| Error::new(error.to_string()))?;
+    let data = Dataset::load(&config.data.source, &options).map_err(Error::from_cause)?;
     let fingerprint = format!("{:016x}", data.fingerprint);
     if config.data.fingerprint.is_empty() {
         config.data.fingerprint = fingerprint;

@@ -54,7 +54,7 @@ impl Sampler {
         };
         let layout = shape.layout();
         let params = checkpoint::load_model(&folder.weights()?, &layout)?;
-        let decoder = Decoder::new(shape).map_err(|error| Error::new(error.to_string()))?;
+        let decoder = Decoder::new(shape).map_err(Error::from_cause)?;
         let plan = config.recipe.settled(&layout, config.train.steps)?;
         let step = Phase::Sample(0).step();
         let cache = plan.is_by_token(step).then(|| (decoder.cache(), Vec::new()));

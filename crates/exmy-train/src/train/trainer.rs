@@ -53,7 +53,7 @@ pub fn check(config: &Config, data: &Dataset) -> Result<()> {
         ))
         .hint(format!("set model.vocab={}", data.vocab)));
     }
-    data.check_context(model.context).map_err(|error| Error::new(error.to_string()))
+    data.check_context(model.context).map_err(Error::from_cause)
 }
 
 /// Neighbouring parameters that decay alike, as few ranges as possible.
@@ -161,7 +161,7 @@ impl<'a, D: Quantize> Trainer<'a, D> {
         let numbers = MemoryNeed::of_run(config).kept() / 4;
         memory::ensure(numbers as usize, "weights, gradients and moments")?;
         let model = config.model.build(&device, config.seed);
-        let mut model = model.map_err(|error| Error::new(error.to_string()))?;
+        let mut model = model.map_err(Error::from_cause)?;
         model.set_z_loss(config.train.z_loss);
         let layout = config.model.layout();
         let plan = config.recipe.settled(&layout, config.train.steps)?;

@@ -114,7 +114,7 @@ impl RecipeChange {
         match self {
             Self::Text(text) => {
                 let changed = if text.starts_with('+') { recipe.with(text) } else { text.parse() };
-                changed.map_err(|error| Error::new(error.to_string()))
+                changed.map_err(Error::from_cause)
             }
             Self::Keys(changes) => {
                 let mut table = changes.clone();

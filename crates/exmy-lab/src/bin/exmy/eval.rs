@@ -142,7 +142,6 @@ fn recipes(arguments: &Arguments) -> Result<Vec<Recipe>> {
         None => "f32,bf16,mxfp8-e4m3,mxfp4,nvfp4",
     };
     let names = arguments.recipe.as_deref().unwrap_or(default);
-    let wrong = |error: &dyn std::fmt::Display| Error::new(error.to_string());
     let mut rules =
         rules(arguments.weights_only, arguments.kv.as_deref(), arguments.sums.as_deref());
     let methods = arguments.calibration.methods()?;
@@ -162,10 +161,10 @@ fn recipes(arguments: &Arguments) -> Result<Vec<Recipe>> {
         if name.trim().is_empty() {
             return Err(Error::new(format!("--recipe {names:?} has an empty name")));
         }
-        let recipe: Recipe = name.trim().parse().map_err(|error| wrong(&error))?;
+        let recipe: Recipe = name.trim().parse().map_err(Error::from_cause)?;
         recipes.push(match rules.is_empty() || recipes.is_empty() {
             true => recipe,
-            false => recipe.with(&rules).map_err(|error| wrong(&error))?,
+            false => recipe.with(&rules).map_err(Error::from_cause)?,
         });
     }
     if arguments.sensitivity.is_some() && recipes.len() > 1 {
@@ -288,7 +287,7 @@ fn evaluate(arguments: &Arguments, mut recipes: Vec<Recipe>, out: Option<&Path>)
             let operand = if arguments.weights_only { ":weight" } else { "" };
             for Part { name, .. } in &parts {
                 let more = recipes[0].with(&format!("+{name}{operand}={numbers}"));
-                recipes.push(more.map_err(|error| Error::new(error.to_string()))?);
+                recipes.push(more.map_err(Error::from_cause)?);
             }
             parts
         }

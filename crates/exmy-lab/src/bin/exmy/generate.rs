@@ -79,12 +79,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
     if arguments.stop.iter().any(String::is_empty) {
         return Err(Error::new("--stop is empty").hint("give at least one character"));
     }
-    let wrong = |error: &dyn std::fmt::Display| Error::new(error.to_string());
-    let recipe: Recipe = arguments.recipe.parse().map_err(|error| wrong(&error))?;
+    let recipe: Recipe = arguments.recipe.parse().map_err(Error::from_cause)?;
     let rules = rules(arguments.weights_only, arguments.kv.as_deref(), arguments.sums.as_deref());
     let recipe = match rules.is_empty() {
         true => recipe,
-        false => recipe.with(&rules).map_err(|error| wrong(&error))?,
+        false => recipe.with(&rules).map_err(Error::from_cause)?,
     };
     arguments.work.with_threads(|| generate(arguments, &recipe))
 }

@@ -180,7 +180,7 @@ fn main() -> ExitCode {
         Err(code) => return ExitCode::from(code),
     };
     if let Err(error) = exmy::simd::wanted() {
-        show::error(&Error::new(error.to_string()));
+        show::error(&Error::from_cause(error));
         return ExitCode::from(MISUSE);
     }
     settings::remark_on_e4m3(std::env::args_os().skip(1));

@@ -140,7 +140,7 @@ fn read_setting(
     }
     let source = match &arguments.data {
         None => Source::default(),
-        Some(path) => Source::from_os(path.as_os_str()).map_err(|e| Error::new(e.to_string()))?,
+        Some(path) => Source::from_os(path.as_os_str()).map_err(Error::from_cause)?,
     };
     let (setting, data) = Setting::new(scale, source)?;
     if let Some(known) = known.filter(|known| adds(arguments) && known.text() != setting.text()) {
@@ -278,7 +278,7 @@ pub(crate) fn run(arguments: &Arguments, stop: &Stop) -> Result<u8> {
         }
     };
     let shard = Shard::choose(arguments.shard.as_deref(), |name| std::env::var(name).ok())
-        .map_err(|error| Error::new(error.to_string()))?;
+        .map_err(Error::from_cause)?;
     let out = match &arguments.out {
         Some(path) => path.clone(),
         None => PathBuf::from("runs").join(format!("{}-{scale}", paper.name)),

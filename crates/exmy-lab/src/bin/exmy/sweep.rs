@@ -72,7 +72,7 @@ pub(crate) fn run(arguments: &Arguments, stop: &Stop) -> Result<u8> {
         return look(arguments, OutFolder::read_sweep(&out)?);
     }
     let shard = Shard::choose(arguments.shard.as_deref(), |name| std::env::var(name).ok())
-        .map_err(|error| Error::new(error.to_string()))?;
+        .map_err(Error::from_cause)?;
     let stop = stop.looked_at();
     let work = |place: Place| {
         let jobs = place.at_once(arguments.jobs.jobs, 1)?;

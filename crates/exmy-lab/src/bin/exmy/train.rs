@@ -248,8 +248,7 @@ fn configure(arguments: &Arguments, lr: Option<f64>) -> Result<(Config, String)>
     }
     if let Some(path) = &arguments.data {
         utf8("--data", path)?;
-        config.data.source =
-            Source::from_os(path.as_os_str()).map_err(|e| Error::new(e.to_string()))?;
+        config.data.source = Source::from_os(path.as_os_str()).map_err(Error::from_cause)?;
         config.data.fingerprint.clear();
     }
     if let Some(steps) = arguments.steps {
@@ -302,7 +301,7 @@ fn enough_memory(config: &Config, arguments: &Arguments) -> Result<()> {
     let Some(error) = fit::refusal(config) else { return Ok(()) };
     match (fit::impossible(config), arguments.force) {
         (None, true) => Ok(()),
-        (None, false) => Err(Error::new(error.to_string()).hint("--force begins all the same")),
+        (None, false) => Err(Error::from_cause(error).hint("--force begins all the same")),
         (Some(impossible), true) => Err(impossible),
         (Some(_), false) => Err(error),
     }
@@ -323,7 +322,7 @@ fn plan(arguments: &Arguments) -> Result<OutFolder> {
                 match words.len() > 1 && words.iter().all(|word| word.parse::<Recipe>().is_ok()) {
                     true => Error::new(format!("{text:?} is several recipes"))
                         .hint(format!("separate them by commas: --recipe {}", words.join(","))),
-                    false => Error::new(error.to_string()),
+                    false => Error::from_cause(error),
                 }
             }),
         })
@@ -389,7 +388,7 @@ fn train_all(
                 None => enough_memory(&config, arguments)
                     .and_then(|()| place.refuse(&config))
                     .map_err(|error| match arguments.resume {
-                        Some(_) => Error::new(error.to_string()).hint(other_settings(folder)),
+                        Some(_) => Error::from_cause(error).hint(other_settings(folder)),
                         None => error,
                     })?,
             }

@@ -57,7 +57,6 @@ fn accuracy(run: &Trained, text: &Dataset) -> Result<[f64; 2]> {
     let Some(shape) = config.model.decoder() else {
         return Err(Error::new("no model of tokens answers questions"));
     };
-    let in_words = |error: &dyn std::fmt::Display| Error::new(error.to_string());
     let layout = config.model.layout();
     let folder = run.folder.checkpoints();
     let Some(newest) = checkpoint::list(&folder)?.last().copied() else {
@@ -65,8 +64,8 @@ fn accuracy(run: &Trained, text: &Dataset) -> Result<[f64; 2]> {
         return Ok([0.0; 2]);
     };
     let (state, _) = checkpoint::load(&checkpoint::path(&folder, newest), &layout)?;
-    let plan = Plan::new(&config.recipe, &layout, config.train.steps).map_err(|e| in_words(&e))?;
-    let mut model = config.model.on_cpu(config.seed).map_err(|e| in_words(&e))?;
+    let plan = Plan::new(&config.recipe, &layout, config.train.steps).map_err(Error::from_cause)?;
+    let mut model = config.model.on_cpu(config.seed).map_err(Error::from_cause)?;
     let mut images = Images::default();
     images.memory = state.memory.into_owned();
     let (context, mut right, mut asked) = (shape.context, [0_u64; 2], [0_u64; 2]);
@@ -122,7 +121,7 @@ pub(crate) const ASKS: Criterion = Criterion::new(&[LOST], Opposite::One)
 
 pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
     let text = Dataset::load(&Source::Recall { seed: 0 }, &DataOptions::default())
-        .map_err(|error| Error::new(error.to_string()))?;
+        .map_err(Error::from_cause)?;
     let mut table = Table::new(
         "accuracy in percent (mean and range over seeds), and difference from bfloat16 in points (mean and \
          95 % interval)",

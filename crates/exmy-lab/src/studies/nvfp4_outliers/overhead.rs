@@ -23,7 +23,7 @@ pub fn overhead(model: &str, percent: u32) -> Result<(f64, f64)> {
     let count = Some(Count::Percent(percent));
     let recipe = patched(Some(Patch { count, ..Patch::new(true, Terms::Both) }))?;
     let layout = config.model.layout();
-    let plan = Plan::new(&recipe, &layout, 1).map_err(|error| Error::new(error.to_string()))?;
+    let plan = Plan::new(&recipe, &layout, 1).map_err(Error::from_cause)?;
     let linears: Vec<Linear> = Linear::all(&layout);
     let all: u64 = linears.iter().map(Linear::size).sum();
     let patched = linears.iter().filter(|one| plan.patch(0, one.site).is_some());

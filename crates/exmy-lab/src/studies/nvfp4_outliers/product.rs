@@ -26,8 +26,7 @@ pub(super) fn patched(patch: Option<Patch>) -> Result<Recipe> {
 /// A recipe's plan for one operator, `up_proj` of the first block.
 pub(super) fn plan(recipe: &Recipe, outputs: usize, inputs: usize) -> Result<Plan> {
     let site = Site { layer: Some(0), operator: Operator::Up };
-    Plan::of(recipe, vec![Linear { site, outputs, inputs }], 1)
-        .map_err(|error| Error::new(error.to_string()))
+    Plan::of(recipe, vec![Linear { site, outputs, inputs }], 1).map_err(Error::from_cause)
 }
 
 /// The sums of the squares of what is wrong, and of what would be right.

@@ -49,7 +49,7 @@ fn values(seed: u64, label: &str, width: usize, kind: Activations) -> Vec<f32> {
 /// Signal to noise of the weight gradient in decibel, of the recipe with nothing rounded stochastically.
 pub fn decibel(seed: u64, activations: Activations, recipe: &Recipe) -> Result<f64> {
     let (tokens, inputs, outputs) = SHAPE;
-    let recipe = recipe.with("+sr=none").map_err(|error| Error::new(error.to_string()))?;
+    let recipe = recipe.with("+sr=none").map_err(Error::from_cause)?;
     let plan = product::plan(&recipe, outputs, inputs)?;
     let x = values(seed, "rotation input", inputs, activations);
     let g = values(seed, "rotation gradient", outputs, Activations::Normal);

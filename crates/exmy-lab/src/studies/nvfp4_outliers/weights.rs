@@ -46,8 +46,7 @@ pub fn gaps(
 
 /// The text of the study.
 pub fn data(setting: &Setting) -> Result<Dataset> {
-    Dataset::load(setting.source(), &DataOptions::default())
-        .map_err(|error| Error::new(error.to_string()))
+    Dataset::load(setting.source(), &DataOptions::default()).map_err(Error::from_cause)
 }
 
 /// A configuration under another recipe.
@@ -60,8 +59,7 @@ pub(crate) fn under(config: &Config, recipe: &str) -> Result<Config> {
 /// The operators whose forward inputs a recipe rounds to eight bits or fewer at first.
 pub(crate) fn quantized(config: &Config) -> Result<Vec<Site>> {
     let layout = config.model.layout();
-    let plan = Plan::new(&config.recipe, &layout, config.train.steps)
-        .map_err(|error| Error::new(error.to_string()))?;
+    let plan = Plan::new(&config.recipe, &layout, config.train.steps).map_err(Error::from_cause)?;
     let few = |site: Site| plan.operand(0, site, Product::Forward, Operand::Input).bits() <= 8;
     let sites = plan.linears().iter().map(|linear| linear.site);
     Ok(sites.filter(|&site| few(site)).collect())

@@ -135,7 +135,7 @@ fn beside(source: &Source) -> Result<Option<Tokenizer>> {
     let Source::Path(path) = source else { return Ok(None) };
     let (above, name) = split(path);
     let folder = if path.is_dir() { path } else { above };
-    let manifest = Manifest::of(folder).map_err(|error| Error::new(error.to_string()))?;
+    let manifest = Manifest::of(folder).map_err(Error::from_cause)?;
     // A text may lie beside tokens that were made of it.
     let made = |manifest: &Manifest| folder == path || manifest.part(&name).is_some();
     let Some(manifest) = manifest.filter(made) else { return Ok(None) };
