@@ -29,8 +29,8 @@ impl Error {
         Self { what: what.into(), hint: None, source: None }
     }
 
-    /// An error of a lower layer, which says what was wrong and what would work: it keeps its own words, and is
-    /// the [`source`](std::error::Error::source).
+    /// An error of a lower layer, which says what was wrong and what would work: it keeps its own words, and
+    /// is the [`source`](std::error::Error::source).
     pub fn from_cause(source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Self { what: String::new(), hint: None, source: Some(source.into()) }
     }

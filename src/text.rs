@@ -280,12 +280,10 @@ impl fmt::Display for UnknownName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { kind, given, nearest, forms } = self;
         write!(f, "no {kind} is called {given:?}")?;
-        if !nearest.names().is_empty() {
-            write!(f, "; did you mean {nearest}?")?;
-        } else {
-            f.write_str(";")?;
+        match nearest.names() {
+            [] => write!(f, "; possible: {forms}"),
+            _ => write!(f, "; did you mean {nearest}? Possible: {forms}"),
         }
-        write!(f, " Possible: {forms}")
     }
 }
 

@@ -44,7 +44,7 @@ fn wrong_names_are_answered_with_right_ones() {
         ("fam", "did you mean fma"),
         ("pairwize:bf16", "did you mean pairwise?"),
         ("te-nvpf4", "did you mean te-nvfp4"),
-        ("", "Possible: exact, fma, mul-add"),
+        ("", "; possible: exact, fma, mul-add"),
         ("blocked", "a number of elements from 1"),
         ("blocked0", "a number of elements from 1"),
         ("blocked-3", "a number of elements from 1"),
@@ -63,7 +63,7 @@ fn wrong_names_are_answered_with_right_ones() {
         ("hoper", "did you mean hopper"),
         ("hopper,f=", "f="),
         ("hopper+f61", "f16"),
-        ("\u{e9}\u{e9}\u{e9}\u{e9}\u{e9}", "Possible"),
+        ("\u{e9}\u{e9}\u{e9}\u{e9}\u{e9}", "possible: exact"),
     ] {
         let error = text.parse::<Accumulation>().unwrap_err().to_string();
         assert!(error.contains(hint), "{text}: {error}");

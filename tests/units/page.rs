@@ -44,7 +44,7 @@ fn every_parameter_is_listed_with_its_default() {
     assert_eq!(unit.to_string(), "custom:e4m3", "{all}");
     // The keys of the message are the table's.
     let message = "custom,q=1:f16".parse::<Unit>().unwrap_err().to_string();
-    let (_, possible) = message.split_once("Possible: ").unwrap();
+    let (_, possible) = message.split_once("; possible: ").unwrap();
     let keys: Vec<&str> = rows.iter().map(|row| quoted(row[0])[0]).collect();
     assert_eq!(possible.strip_suffix(", each as KEY=VALUE"), Some(keys.join(", ").as_str()));
 }

@@ -14,8 +14,8 @@ use exmy_lab::plot::{self, Axis, Panel, Series};
 use exmy_lab::report::{self, Provenance};
 use exmy_lab::run_config::{RunConfig, Setting};
 use exmy_lab::runner::{Progress, Silent, Train};
-use exmy_lab::scale::Scale;
 use exmy_lab::store::{Runs, Store};
+use exmy_lab::study_scale::StudyScale;
 use exmy_train::nn::site::Place;
 use exmy_train::recipe::{Observer, Recipe};
 use exmy_train::train::data::{Dataset, Source};
@@ -142,7 +142,7 @@ fn main() -> Result<()> {
         about: "The norm of a token's vector in the residual stream grows with depth and with training.",
         figures: &[&Growth],
     };
-    let (setting, data) = Setting::new(Scale::Small, Source::default())?;
+    let (setting, data) = Setting::new(StudyScale::Small, Source::default())?;
     let store = Store::new(&out).with_probes(|_| vec![Box::new(Tokens::default())]);
     let runs: Vec<_> = Growth.runs(&setting).iter().map(RunConfig::run).collect();
     store.runner().with_jobs(2).work(&runs, Some(Arc::new(data)), &Told)?;

@@ -22,9 +22,9 @@
 
 use crate::plot::number::six_digits;
 use crate::run_config::{Setting, Text};
-use crate::scale::Scale;
 use crate::spikes::Judgement;
 use crate::statistics::mean;
+use crate::study_scale::StudyScale;
 use exmy::error::{Error, Result};
 use exmy::safetensors::{given, whole};
 use exmy::shown::printable_path;
@@ -60,7 +60,7 @@ const MOST: u64 = 1 << 30;
 struct Head {
     version: u32,
     study: String,
-    scale: Scale,
+    scale: StudyScale,
     text: Option<Text>,
     figures: Vec<String>,
     runs: usize,
@@ -249,7 +249,7 @@ impl Curves {
     }
 
     /// How large the runs are.
-    pub fn scale(&self) -> Scale {
+    pub fn scale(&self) -> StudyScale {
         self.head.scale
     }
 

@@ -9,7 +9,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use crate::turns::{MOST, Turns};
+use crate::device_slots::{DeviceSlots, MOST};
 use exmy::error::{Error, Result};
 use exmy::parallel;
 use exmy::shown::printable_path;
@@ -222,9 +222,9 @@ impl Place {
     }
 
     /// What runs share: the memory that is free on a GPU.
-    pub(crate) fn turns(&self) -> Result<Turns> {
-        let Self::Cuda(device) = self else { return Ok(Turns::new(None)) };
-        Ok(Turns::new(Some(device.free_memory().map_err(Error::from)? as u64)))
+    pub(crate) fn slots(&self) -> Result<DeviceSlots> {
+        let Self::Cuda(device) = self else { return Ok(DeviceSlots::new(None)) };
+        Ok(DeviceSlots::new(Some(device.free_memory().map_err(Error::from)? as u64)))
     }
 
     /// What of a recipe the device does slowly, in one line, if it does something so.

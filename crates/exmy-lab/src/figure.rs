@@ -10,8 +10,8 @@ use crate::grid::Grid;
 use crate::measure::Results;
 use crate::outcome::Outcome;
 use crate::run_config::{RunConfig, Setting};
-use crate::scale::Scale;
 use crate::store::Runs;
+use crate::study_scale::StudyScale;
 use crate::view::View;
 use exmy::error::Result;
 use std::any::Any;
@@ -58,7 +58,7 @@ pub enum EffectSize {
 }
 
 impl EffectSize {
-    fn judged(self, verdict: Verdict, scale: Scale) -> Verdict {
+    fn judged(self, verdict: Verdict, scale: StudyScale) -> Verdict {
         match self {
             Self::Unstated => verdict.with_power(Power::UNSTATED, scale),
             Self::Incomparable(why) => verdict.with_power(Power::NoSize(why), scale),

@@ -7,9 +7,9 @@
 
 use crate::plot;
 use crate::run_config::{RunConfig, Setting};
-use crate::scale::Scale;
 use crate::statistics::Interval;
 use crate::store::Runs;
+use crate::study_scale::StudyScale;
 use exmy::error::Result;
 use std::any::Any;
 
@@ -86,7 +86,7 @@ impl Verdict {
 
     /// The same, where nothing is seen with the power that the test has at a scale.
     #[must_use]
-    pub fn with_power(self, power: Power, scale: Scale) -> Self {
+    pub fn with_power(self, power: Power, scale: StudyScale) -> Self {
         match (self, power) {
             (Self::NotSeen(text), Power::Share(share)) if share >= SEEN => Self::NotSeen(text),
             (Self::NotSeen(text), Power::Share(_)) => Self::Untested(text),
@@ -94,8 +94,8 @@ impl Verdict {
                 "{text}; too few seeds say how often this would see the paper's effect"
             )),
             (Self::NotSeen(text), Power::NoSize(why)) => match scale {
-                Scale::Paper => Self::NotSeen(format!("{text}; {why}")),
-                Scale::Smoke | Scale::Small => Self::Untested(format!(
+                StudyScale::Paper => Self::NotSeen(format!("{text}; {why}")),
+                StudyScale::Smoke | StudyScale::Small => Self::Untested(format!(
                     "{text}; {why}, so how often this would see the effect is not known"
                 )),
             },

@@ -4,7 +4,7 @@
 //! each axis, and its runs differ in their seed only.
 
 use crate::run_config::{RunConfig, Setting};
-use crate::scale::Scale;
+use crate::study_scale::StudyScale;
 use exmy::error::Result;
 use exmy_train::nn::model::Config as Model;
 use exmy_train::recipe::rule::{Selector, Start};
@@ -42,7 +42,7 @@ pub enum Set {
     /// Whether the text is the task of recall in place of the setting's.
     Recall(Scaled<bool>),
     /// Whatever else.
-    Change(fn(&mut Config, Scale)),
+    Change(fn(&mut Config, StudyScale)),
     /// Checkpoints after these steps.
     Keep(&'static [u64]),
     /// A recipe of no further words.
@@ -225,7 +225,7 @@ impl Grid {
     }
 
     /// All grid points, the extra one first.
-    pub fn points(&self, scale: Scale) -> Vec<GridPoint> {
+    pub fn points(&self, scale: StudyScale) -> Vec<GridPoint> {
         if scale.pick(self.seeds) == 0 {
             return Vec::new();
         }
@@ -261,7 +261,7 @@ impl Grid {
     }
 
     /// What is changed in a grid point, one by one.
-    fn sets_of(&self, scale: Scale, point: &GridPoint) -> Vec<Set> {
+    fn sets_of(&self, scale: StudyScale, point: &GridPoint) -> Vec<Set> {
         let mut all = Vec::new();
         let own = point.0.iter().map(|(_, level)| level.set);
         self.sets.iter().copied().chain(own).for_each(|set| flat(set, scale, point, &mut all));
@@ -306,7 +306,7 @@ impl Grid {
     }
 
     /// Whether a grid point is of the second stage.
-    pub(super) fn is_later(&self, scale: Scale, point: &GridPoint) -> bool {
+    pub(super) fn is_later(&self, scale: StudyScale, point: &GridPoint) -> bool {
         let is = |set: &Set| matches!(set, Set::After(After::Before(_) | After::Until(_)));
         self.sets_of(scale, point).iter().any(is)
     }
@@ -362,7 +362,7 @@ impl Grid {
         let scale = setting.scale;
         let (mut model, mut steps) = (scale.pick(self.model), scale.pick(self.steps));
         let (mut lr, mut warmup) = (scale.pick(self.rate), 0.05);
-        let mut planned = setting.scale != Scale::Paper;
+        let mut planned = setting.scale != StudyScale::Paper;
         let mut text = None;
         for set in sets {
             match *set {
@@ -409,7 +409,7 @@ impl Grid {
 ///
 /// # Panics
 /// If it cannot be made, which no file has a part in.
-fn recall(scale: Scale) -> Setting {
+fn recall(scale: StudyScale) -> Setting {
     match Setting::new(scale, Source::Recall { seed: 0 }) {
         Ok((setting, _)) => setting,
         Err(error) => panic!("the text of the task of recall: {error}"),
@@ -417,7 +417,7 @@ fn recall(scale: Scale) -> Setting {
 }
 
 /// The changes that one stands for in a grid point.
-fn flat(set: Set, scale: Scale, point: &GridPoint, all: &mut Vec<Set>) {
+fn flat(set: Set, scale: StudyScale, point: &GridPoint, all: &mut Vec<Set>) {
     let sets = match set {
         Set::All(sets) => sets,
         Set::At(sets) => scale.pick(sets),
@@ -468,7 +468,7 @@ fn measured(config: &mut Config, names: &[&str], every: u64) {
 }
 
 /// What needs no other change.
-fn more(config: &mut Config, set: Set, steps: u64, scale: Scale) {
+fn more(config: &mut Config, set: Set, steps: u64, scale: StudyScale) {
     match set {
         Set::Change(change) => change(config, scale),
         Set::Noise(share) => config.data.noise = share,

@@ -26,7 +26,7 @@ pub mod comparison;
 pub mod run_config;
 #[doc(hidden)]
 pub mod run_name;
-pub mod scale;
+pub mod study_scale;
 
 pub mod compare;
 #[cfg(feature = "tokenizers")]
@@ -35,6 +35,8 @@ pub mod corpus;
 pub mod criterion;
 pub mod curves;
 pub mod device;
+#[doc(hidden)]
+pub mod device_slots;
 pub mod estimate;
 pub mod export;
 #[doc(hidden)]
@@ -81,6 +83,4 @@ pub mod thin;
 pub mod timing;
 #[cfg(feature = "tokenizers")]
 pub mod tokenizer;
-#[doc(hidden)]
-pub mod turns;
 mod view;

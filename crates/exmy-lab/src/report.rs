@@ -23,8 +23,8 @@ pub use crate::provenance::Provenance;
 use crate::run_config::{RunConfig, Setting};
 pub use crate::runner::Page as Shown;
 use crate::runner::{Kind, Manifest};
-use crate::scale::Scale;
 use crate::store::{Store, distinct};
+use crate::study_scale::StudyScale;
 use crate::timing;
 use exmy::error::{Error, Result};
 use exmy::safetensors::given;
@@ -195,7 +195,7 @@ pub fn find(
             return Ok(None);
         }
         let mut findings = figure.find(setting, &store.runs())?;
-        if setting.scale == Scale::Smoke && !figure.runs(setting).is_empty() {
+        if setting.scale == StudyScale::Smoke && !figure.runs(setting).is_empty() {
             let reason = findings.verdict.reason();
             findings.verdict =
                 Verdict::Shown(format!("runs of this scale judge nothing; {reason}"));
@@ -207,7 +207,7 @@ pub fn find(
 }
 
 /// What a report comes to: how many of the claims are what.
-fn answer(found: &[Findings], scale: Scale) -> String {
+fn answer(found: &[Findings], scale: StudyScale) -> String {
     let mut words: Vec<(&str, usize)> = Vec::new();
     let is_judged = |verdict: &&Verdict| !matches!(verdict, Verdict::Shown(_) | Verdict::NotRun(_));
     let judged = || found.iter().map(|findings| &findings.verdict).filter(is_judged);
@@ -220,7 +220,7 @@ fn answer(found: &[Findings], scale: Scale) -> String {
     let said: Vec<String> = words.iter().map(|(word, count)| format!("{count} {word}")).collect();
     let not_run = found.iter().filter(|one| matches!(one.verdict, Verdict::NotRun(_))).count();
     let mut text = match (judged().count(), scale) {
-        (_, Scale::Smoke) => {
+        (_, StudyScale::Smoke) => {
             "Runs of scale smoke only show that everything works: they judge no claim.".to_owned()
         }
         (0, _) => "Nothing here is a claim that is judged.".to_owned(),
@@ -237,7 +237,7 @@ fn answer(found: &[Findings], scale: Scale) -> String {
 }
 
 /// Links of a report: to its plan, and to reports of other studies that stand where this command writes them.
-fn links(paper: &Paper, scale: Scale, out: &Path) -> Vec<(String, String)> {
+fn links(paper: &Paper, scale: StudyScale, out: &Path) -> Vec<(String, String)> {
     let mut all =
         vec![("plan.toml".to_owned(), "all runs and their configurations (TOML)".to_owned())];
     for other in crate::studies::ALL.iter().filter(|other| other.name != paper.name) {

@@ -6,7 +6,7 @@
 //! learn, and how large everything is.
 
 use crate::runner::{Run, content_name};
-use crate::scale::Scale;
+use crate::study_scale::StudyScale;
 use exmy::error::{Error, Result};
 use exmy_train::train::config::Config;
 use exmy_train::train::data::{DataOptions, Dataset, Source};
@@ -30,7 +30,7 @@ pub struct Text {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Setting {
     /// How large they are.
-    pub scale: Scale,
+    pub scale: StudyScale,
     source: Source,
     fingerprint: String,
     /// The vocabulary of a text of other tokens than bytes.
@@ -42,7 +42,7 @@ impl Setting {
     ///
     /// # Errors
     /// If it cannot be read or used.
-    pub fn new(scale: Scale, source: Source) -> Result<(Self, Dataset)> {
+    pub fn new(scale: StudyScale, source: Source) -> Result<(Self, Dataset)> {
         let source = match source {
             Source::Path(path) => Source::Path(
                 std::fs::canonicalize(&path).map_err(|error| Error::io("read", &path, error))?,
@@ -56,7 +56,7 @@ impl Setting {
     }
 
     /// A text that needs no file and, as nothing is trained on it, no reading.
-    pub fn unread(scale: Scale) -> Self {
+    pub fn unread(scale: StudyScale) -> Self {
         Self { scale, source: Source::default(), fingerprint: String::new(), vocab: None }
     }
 
@@ -64,7 +64,7 @@ impl Setting {
     ///
     /// # Errors
     /// If its name is none of a source.
-    pub fn known(scale: Scale, text: &Text) -> Result<Self> {
+    pub fn known(scale: StudyScale, text: &Text) -> Result<Self> {
         let source = Source::from_str(&text.name).map_err(Error::from_cause)?;
         Ok(Self { scale, source, fingerprint: text.fingerprint.clone(), vocab: text.vocab })
     }

@@ -28,8 +28,8 @@ pub use out::{OutFolder, Status, find_run, refuse_used};
 pub use shard::{ParseShardError, Shard};
 
 use crate::device::Place;
+use crate::device_slots::{self, DeviceSlots};
 use crate::run_name::RunName;
-use crate::turns::{self, Turns};
 use exmy::error::{Error, Result};
 use exmy::parallel;
 use exmy::safetensors::whole;
@@ -267,7 +267,7 @@ struct Work<'a> {
     /// Whether it was said that other processes are waited for.
     reported: AtomicBool,
     /// Who is on the device.
-    turns: Turns,
+    slots: DeviceSlots,
 }
 
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -361,7 +361,7 @@ impl Runner {
             done: Mutex::new(done),
             stop: AtomicBool::new(false),
             reported: AtomicBool::new(false),
-            turns: self.place.turns()?,
+            slots: self.place.slots()?,
         };
         std::thread::scope(|scope| {
             for _ in 1..jobs {
@@ -455,14 +455,14 @@ impl Work<'_> {
     fn advance(&self, index: usize) -> Result<RunState> {
         let (run, folder) = (&self.runs[index], self.folder(index));
         let goes_on = || !self.stop.load(Ordering::Relaxed) && self.progress.goes_on();
-        let Some(_turn) = self.turns.take(turns::need(&run.config), goes_on) else {
+        let Some(_slot) = self.slots.take(device_slots::need(&run.config), goes_on) else {
             return Ok(RunState::Stopped);
         };
         if !folder.config_file().is_file() {
             folder.create(&self.settled(run)?)?;
         }
-        let Some(claim) = run::claim(&folder)? else { return Ok(RunState::Busy) };
-        // It may have been completed between the look and the claim.
+        let Some(lock) = run::lock(&folder)? else { return Ok(RunState::Busy) };
+        // It may have been completed between the look and the lock.
         if folder.summary()?.is_some() {
             return Ok(RunState::Complete);
         }
@@ -470,9 +470,7 @@ impl Work<'_> {
         let mut train = |watch: &mut dyn Watch| {
             let mut watch = Stopping { watch, stop: &self.stop };
             let probes = (self.runner.probes)(&run.config);
-            self.runner
-                .place
-                .train(Job::new(&folder, &data, &mut watch, &claim).with_probes(probes))
+            self.runner.place.train(Job::new(&folder, &data, &mut watch, &lock).with_probes(probes))
         };
         let outcome = if self.runner.jobs > 1 {
             parallel::with_threads(1, || self.progress.run(index, &data, &mut train))

@@ -9,8 +9,8 @@
 use crate::curves::Curves;
 use crate::run_config::RunConfig;
 use crate::runner::{Entry, Kind, MakeProbes, Manifest, Run, Runner, run_path};
-use crate::scale::Scale;
 use crate::spikes::Judgement;
+use crate::study_scale::StudyScale;
 use exmy::error::{Error, Result};
 use exmy::safetensors::given;
 use exmy::shown::printable_path;
@@ -322,7 +322,7 @@ impl Store {
     ///
     /// # Errors
     /// If that cannot be written.
-    pub fn describe(&self, study: &str, scale: Scale, runs: &[Run]) -> Result<()> {
+    pub fn describe(&self, study: &str, scale: StudyScale, runs: &[Run]) -> Result<()> {
         std::fs::create_dir_all(&self.path)
             .map_err(|error| Error::io("create", &self.path, error))?;
         let of = |run: &Run| Entry {

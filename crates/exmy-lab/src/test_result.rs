@@ -4,8 +4,8 @@
 //! the mean does not reach them, trends where the test of Mann and Kendall finds them in every seed.
 
 use crate::finding::{Findings, Part, Power, SEEN, Verdict};
-use crate::scale::Scale;
 use crate::statistics::{Interval, Trend, mann_kendall, mean, mean_interval, paired_interval};
+use crate::study_scale::StudyScale;
 
 /// A mean and its interval in words, of figures whose tables have three digits.
 pub(crate) fn interval(found: Option<Interval>) -> String {
@@ -119,7 +119,7 @@ impl TestResult {
     }
 
     /// What is said of each part at a scale.
-    pub fn judged(&self, scale: Scale) -> Vec<Verdict> {
+    pub fn judged(&self, scale: StudyScale) -> Vec<Verdict> {
         let of = |part: &Self| {
             let verdict = Verdict::of(part.holds, part.opposite, part.text.clone());
             verdict.with_power(part.known_power(), scale)
@@ -145,7 +145,7 @@ pub fn verdict(claims: &[TestResult]) -> Verdict {
 }
 
 /// What they say at a scale of a claim that has each of them as a part, and what is shown of it.
-pub fn concluded(claims: &[TestResult], scale: Scale, parts: Vec<Part>) -> Findings {
+pub fn concluded(claims: &[TestResult], scale: StudyScale, parts: Vec<Part>) -> Findings {
     Findings { judged: every(claims).judged(scale), ..Findings::of(verdict(claims), parts) }
 }
 

@@ -17,7 +17,7 @@ use exmy::random::Philox;
 use exmy_cuda::train::Cuda;
 use exmy_cuda::{Device, Element, View, ViewMut};
 use exmy_train::nn::device::{Buffer, Storage as _};
-use exmy_train::recipe::memory::Memory;
+use exmy_train::recipe::state::RecipeState;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
@@ -141,7 +141,7 @@ impl Images {
     }
 
     /// What the recipe remembers.
-    pub(crate) fn memory(&mut self) -> &mut Memory {
+    pub(crate) fn memory(&mut self) -> &mut RecipeState {
         &mut self.all.entry(self.last).or_default().memory
     }
 }

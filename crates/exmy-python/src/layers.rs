@@ -10,7 +10,7 @@ use exmy_train::nn::device::{Cpu, Matrix, MatrixMut, Slice, SliceMut};
 use exmy_train::nn::linear::{Group, Products};
 use exmy_train::nn::site::{Operator, Product, Site, Vector};
 use exmy_train::recipe::device::Quantize;
-use exmy_train::recipe::memory::Memory;
+use exmy_train::recipe::state::RecipeState;
 use exmy_train::recipe::rule::{Rule, Start, Subject, Value};
 use exmy_train::recipe::sums::Sums;
 use exmy_train::recipe::{Engine, Images, Linear, Phase, Recipe};
@@ -48,7 +48,7 @@ struct Work {
 }
 
 impl Work {
-    fn memory(&mut self) -> &mut Memory {
+    fn memory(&mut self) -> &mut RecipeState {
         if self.on_gpu { self.gpu.memory() } else { &mut self.cpu.memory }
     }
 
@@ -378,7 +378,7 @@ impl Plan {
 
     #[setter]
     fn set_memory(&self, text: &str) -> PyResult<()> {
-        *self.held().memory() = Memory::from_text(text).map_err(value_error)?;
+        *self.held().memory() = RecipeState::from_text(text).map_err(value_error)?;
         Ok(())
     }
 }

@@ -31,11 +31,11 @@ pub use grid::{Stored, nearest_blocks, nearest_head};
 
 use crate::nn::decoder::{self, Config, Decoder, Position};
 use crate::nn::device::{Buffer, Matrix, MatrixMut, Slice};
+use crate::nn::device_rotation::DeviceRotation;
 use crate::nn::hadamard;
 use crate::nn::loss::RowLoss;
 use crate::nn::parameters::Layout;
 use crate::nn::parts::Params;
-use crate::nn::turn::Turn;
 use crate::recipe::device::Quantize;
 use crate::recipe::{Engine, Images, Phase, Plan, Recipe, WeightCache};
 use exmy::error::{Error, Result};
@@ -158,7 +158,7 @@ pub struct Evaluation<D: Quantize> {
 /// Parameters of recipes that have others than the first, and what turns the inputs of down in their model.
 struct Changed<D: Quantize> {
     params: Buffer<D>,
-    turn: Option<Turn<D>>,
+    rotation: Option<DeviceRotation<D>>,
 }
 
 /// A recipe with what it was found to cost.
@@ -307,8 +307,8 @@ impl<D: Quantize> Evaluation<D> {
         self.recipes.iter_mut().for_each(|compared| compared.kept.forget());
         let expected = self.decoder.layout().len();
         assert_eq!(params.len(), expected, "parameters have the model's layout");
-        let turn = decoder::turn(&self.device, config);
-        self.changed = Some(Changed { params: self.device.buffer(params), turn });
+        let rotation = decoder::device_rotation(&self.device, config);
+        self.changed = Some(Changed { params: self.device.buffer(params), rotation });
     }
 
     /// Measures one more block of a text; blocks are numbered from 0, which names their random bits. If it is
@@ -337,10 +337,10 @@ impl<D: Quantize> Evaluation<D> {
             let len = tokens.len() * decoder.config().d_model;
             device.grow(states, len);
             match changed.as_mut().filter(|_| r > 0) {
-                Some(Changed { params, turn }) => {
-                    decoder.swap_turn(turn);
+                Some(Changed { params, rotation }) => {
+                    decoder.swap_rotation(rotation);
                     copy(device, decoder.states(&*params, tokens, 1, &mut engine), states, len);
-                    decoder.swap_turn(turn);
+                    decoder.swap_rotation(rotation);
                 }
                 None => copy(device, decoder.states(&*params, tokens, 1, &mut engine), states, len),
             }

@@ -29,6 +29,7 @@ pub mod bias;
 pub mod chain;
 pub mod decoder;
 pub mod device;
+pub mod device_rotation;
 pub mod elementary;
 pub mod embedding;
 pub mod gla;
@@ -52,7 +53,6 @@ pub mod site;
 #[doc(hidden)]
 pub mod steps;
 pub mod stopwatch;
-pub mod turn;
 
 pub use device::{Cpu, Device};
 pub use real::Real;

@@ -50,12 +50,12 @@ mod fast;
 pub mod hot;
 #[doc(hidden)]
 pub mod mask;
-pub mod memory;
 #[doc(hidden)]
 pub mod old;
 #[doc(hidden)]
 pub mod plan;
 pub mod rule;
+pub mod state;
 pub mod sums;
 mod table;
 pub mod tensor_format;

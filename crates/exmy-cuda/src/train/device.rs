@@ -64,7 +64,7 @@ impl Storage for Cuda {
         }
     }
 
-    fn has_room(&self, elements: usize) -> bool {
+    fn fits_in_memory(&self, elements: usize) -> bool {
         let (free, total) =
             (self.attempt(|| self.device().free_memory()), self.device().properties().memory);
         free.is_some_and(|free| free.saturating_sub(4 * elements) >= total / 4 * 3)

@@ -7,7 +7,7 @@ use exmy::round::Rounding;
 use exmy_train::nn::device::{Layers, Matrix, MatrixMut, Roundings, Slice, SliceMut};
 use exmy_train::nn::relu::Function;
 use exmy_train::nn::site::Product;
-use exmy_train::nn::stopwatch::Way;
+use exmy_train::nn::stopwatch::Direction;
 
 use super::Cuda;
 use super::memory::{Parts, Tokens};
@@ -209,9 +209,9 @@ impl Layers for Cuda {
         [width, heads, half]: [usize; 3],
         sequence: usize,
         [cos, sin]: [Slice<'_, Self>; 2],
-        way: Way,
+        direction: Direction,
     ) {
-        let sign: f32 = if way == Way::Forward { 1.0 } else { -1.0 };
+        let sign: f32 = if direction == Direction::Forward { 1.0 } else { -1.0 };
         assert!(2 * half * heads <= width, "{heads} heads do not fit rows of {width}");
         let context = cos.len() / half.max(1);
         assert!(

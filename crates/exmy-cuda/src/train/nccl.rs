@@ -17,8 +17,8 @@
 //!   after the other. NCCL would do so at the first transfer, and there keep the sender's host waiting for
 //!   the receiver's.
 //! * A rank receives early: as soon as its part comes to a sum, before the sum is on its way. It sends
-//!   late: when the next rank has said, host to host, that it receives (`way`). So what is sent never waits
-//!   for the receiver's host.
+//!   late: when the next rank has said, host to host, that it receives (`ring_link`). So what is sent never
+//!   waits for the receiver's host.
 //! * Before a rank receives anything for a part, all that its part before sends is given to NCCL.
 //!
 //! Part `p` then waits for earlier parts alone. Its receives wait for what the part before sends. The host
@@ -35,10 +35,10 @@
 #![allow(unsafe_code)]
 
 mod library;
-mod way;
+mod ring_link;
 
 pub use library::{edges, is_wanted, version};
-pub use way::Way;
+pub use ring_link::RingLink;
 
 use std::ffi::{c_int, c_void};
 use std::ptr;
@@ -304,13 +304,13 @@ impl Remote {
         }
     }
 
-    /// The way of one run's numbers, with wires to the ranks before and behind this one that carry no other
+    /// The link of one run's numbers, with wires to the ranks before and behind this one that carry no other
     /// words meanwhile.
     ///
     /// # Errors
     /// If a thread cannot begin.
-    pub fn way(&self, beside: [Box<dyn Wire>; 2]) -> Result<Way> {
-        Way::new(self, beside)
+    pub fn link(&self, beside: [Box<dyn Wire>; 2]) -> Result<RingLink> {
+        RingLink::new(self, beside)
     }
 }
 

@@ -125,7 +125,7 @@ mod tests {
     use crate::train::verify;
     use exmy_train::nn::device::{MatrixMut, Storage as _};
     use exmy_train::train::record::Metrics;
-    use exmy_train::train::run::{Folder, Job, Watch, claim, load_data};
+    use exmy_train::train::run::{Folder, Job, Watch, load_data, lock};
     use exmy_train::train::together::train_together;
 
     struct Silent;
@@ -151,10 +151,10 @@ mod tests {
             let data = load_data(&mut config).unwrap();
             let folder = Folder::new(place.path().join("run"));
             folder.create(&config).unwrap();
-            let claim = claim(&folder).unwrap().unwrap();
+            let lock = lock(&folder).unwrap().unwrap();
             let links = ring(&devices).unwrap().into_iter().map(|link| Box::new(link) as _);
             let places = (&devices[..], links.collect());
-            train_together(places, 1, Job::new(&folder, &data, &mut Silent, &claim)).unwrap();
+            train_together(places, 1, Job::new(&folder, &data, &mut Silent, &lock)).unwrap();
             assert_eq!(record.races(), [""; 0], "{size} devices");
         }
     }

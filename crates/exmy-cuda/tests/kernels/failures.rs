@@ -9,7 +9,7 @@ use exmy_train::nn::device::Cpu;
 use exmy_train::recipe::device::Quantize;
 use exmy_train::train::config::Config;
 use exmy_train::train::record::Metrics;
-use exmy_train::train::run::{Folder, Job, Outcome, Watch, claim, load_data, train_on};
+use exmy_train::train::run::{Folder, Job, Outcome, Watch, load_data, lock, train_on};
 
 struct Silent;
 
@@ -40,8 +40,8 @@ fn train<D: Quantize>(
     if !folder.config_file().exists() {
         folder.create(&config)?;
     }
-    let claim = claim(folder)?.unwrap();
-    train_on(device, Job::new(folder, &data, &mut Silent, &claim))
+    let lock = lock(folder)?.unwrap();
+    train_on(device, Job::new(folder, &data, &mut Silent, &lock))
 }
 
 fn checkpoints(folder: &Folder) -> usize {

@@ -5,7 +5,7 @@ use exmy_cuda::{Device, Emulation, Error};
 use exmy_train::nn::device::Cpu;
 use exmy_train::train::config::Config;
 use exmy_train::train::record::Metrics;
-use exmy_train::train::run::{Folder, Job, Outcome, Watch, claim, load_data, train_on};
+use exmy_train::train::run::{Folder, Job, Outcome, Watch, load_data, lock, train_on};
 use exmy_train::train::together::train_together;
 
 struct Silent;
@@ -47,9 +47,9 @@ fn train(devices: &[Cuda], folder: &Folder) -> exmy::error::Result<Outcome> {
     if !folder.config_file().exists() {
         folder.create(&config)?;
     }
-    let claim = claim(folder)?.unwrap();
+    let lock = lock(folder)?.unwrap();
     let links = ring(devices).unwrap().into_iter().map(|link| Box::new(link) as _).collect();
-    train_together((devices, links), 1, Job::new(folder, &data, &mut Silent, &claim))
+    train_together((devices, links), 1, Job::new(folder, &data, &mut Silent, &lock))
 }
 
 /// Where NCCL is, as under `EXMY_NCCL`, it names rings; else the error says where it was looked for.
@@ -92,7 +92,7 @@ mod long {
         let data = load_data(&mut config).unwrap();
         let whole = folder("whole");
         whole.create(&config).unwrap();
-        let held = claim(&whole).unwrap().unwrap();
+        let held = lock(&whole).unwrap().unwrap();
         train_on(&Cpu::new(), Job::new(&whole, &data, &mut Silent, &held)).unwrap();
         drop(held);
         let same = |name: &str| {

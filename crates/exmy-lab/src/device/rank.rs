@@ -102,7 +102,7 @@ impl Rank {
     /// The way of numbers on a GPU.
     fn link(&self) -> Result<Box<dyn Link<Cuda>>> {
         Ok(match &self.remote {
-            Some(remote) => Box::new(remote.way(self.party.beside())?),
+            Some(remote) => Box::new(remote.link(self.party.beside())?),
             None => Box::new(self.party.ring()),
         })
     }

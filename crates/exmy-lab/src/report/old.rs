@@ -4,7 +4,7 @@ use crate::finding::Paper;
 use crate::overview;
 use crate::page::Page;
 use crate::runner;
-use crate::scale::Scale;
+use crate::study_scale::StudyScale;
 
 /// What a page without a manifest shows, if it is of a study.
 pub(super) fn page(paper: &Paper, html: &str) -> Option<runner::Page> {
@@ -14,7 +14,7 @@ pub(super) fn page(paper: &Paper, html: &str) -> Option<runner::Page> {
     }
     let ids = paper.figures.iter().map(|figure| figure.id());
     let figures = ids.filter(|id| html.contains(&Page::anchor(id))).map(str::to_owned);
-    let says = |scale: &Scale| html.contains(&format!(", scale {scale}.</p>"));
-    let scale = Scale::ALL.into_iter().find(says);
+    let says = |scale: &StudyScale| html.contains(&format!(", scale {scale}.</p>"));
+    let scale = StudyScale::ALL.into_iter().find(says);
     Some(runner::Page { study: paper.name.to_owned(), scale, figures: figures.collect() })
 }

@@ -2,7 +2,7 @@
 //!
 //! No clock, host or path from outside stands in it, so it has the same bytes whoever writes it.
 
-use crate::scale::Scale;
+use crate::study_scale::StudyScale;
 use exmy_train::train::config::share_name;
 use exmy_train::train::run::Summary;
 use serde::{Deserialize, Serialize};
@@ -28,7 +28,7 @@ pub enum Kind {
         /// Its name.
         study: String,
         /// How large it is.
-        scale: Scale,
+        scale: StudyScale,
     },
 }
 
@@ -52,7 +52,7 @@ pub struct Page {
     /// The study.
     pub study: String,
     /// Its scale; not known of a page of an early version.
-    pub scale: Option<Scale>,
+    pub scale: Option<StudyScale>,
     /// The figures.
     pub figures: Vec<String>,
 }

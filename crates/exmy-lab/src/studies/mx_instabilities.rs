@@ -23,7 +23,7 @@ use crate::figure::{EffectSize, Figure, Judged, by};
 use crate::finding::Paper;
 use crate::grid::{Axis, Grid, Level, Set, level, number};
 use crate::measure::{Metric, Pick};
-use crate::scale::Scale;
+use crate::study_scale::StudyScale;
 use crate::view::columns::{DIVERGED, HIGH, LOSS, LOW, RUNS, SPIKE_COUNT, SPIKED};
 use crate::view::{Show, View, by_point, column_of, level_of};
 use causes::{CAUSES, ELEMENTS};
@@ -156,7 +156,7 @@ const TEXT: Level = level(
 const F32: Level = level("f32", Set::Recipe("f32"));
 const BETAS: Level = level("f32, fixed betas", Set::Recipe(FIXED));
 
-const fn activation(name: &'static str, change: fn(&mut Config, Scale)) -> Level {
+const fn activation(name: &'static str, change: fn(&mut Config, StudyScale)) -> Level {
     level(name, Set::Change(change))
 }
 const GELU: Level = activation("gelu", |config, _| activate(config, Activation::Gelu));
@@ -294,7 +294,7 @@ static NO_NORMS: Figure = Figure {
 /// What a model without norms has no gains for is left out.
 const NOTHING: Set = Set::Measured(&[], [6, 20, 50]);
 
-fn no_norms(config: &mut Config, _: Scale) {
+fn no_norms(config: &mut Config, _: StudyScale) {
     if let Model::Proxy(model) = &mut config.model {
         model.norm = false;
     }

@@ -7,7 +7,7 @@ use exmy_lab::finding::Verdict;
 use exmy_lab::grid::{Axis, Grid, GridPoint, Level, Set, level};
 use exmy_lab::measure::{Metric, Results};
 use exmy_lab::run_config::Setting;
-use exmy_lab::scale::Scale;
+use exmy_lab::study_scale::StudyScale;
 
 const LEVELS: [Level; 3] = [
     level("7", Set::Recipe("bitred-e8m7")),
@@ -29,7 +29,7 @@ const CONTRADICTED: &str = "contradicted";
 
 /// The verdict where a metric is given by the rate, the format and the seed.
 fn verdict(claim: Claim, made: impl Fn(&str, &str, u64) -> f64) -> Verdict {
-    let setting = Setting::unread(Scale::Smoke);
+    let setting = Setting::unread(StudyScale::Smoke);
     let of = |point: &GridPoint, seed: u64, _: Metric| {
         made(point.level("rate").unwrap().name, point.level("bits").unwrap().name, seed)
     };
@@ -191,7 +191,7 @@ fn the_criterion_is_a_sentence() {
 #[test]
 fn smooth_is_without_spikes() {
     let of = |diverged: u64, spiked: u64| {
-        let setting = Setting::unread(Scale::Smoke);
+        let setting = Setting::unread(StudyScale::Smoke);
         let made = |_: &GridPoint, seed: u64, metric: Metric| {
             let count = if metric == Metric::Diverged { diverged } else { spiked };
             f64::from(u8::from(seed <= count))

@@ -9,9 +9,9 @@ use exmy_lab::outcome::{calm, judge};
 use exmy_lab::report;
 use exmy_lab::run_config::{RunConfig, Setting};
 use exmy_lab::runner::{Run, Silent};
-use exmy_lab::scale::Scale;
 use exmy_lab::spikes;
 use exmy_lab::store::{Runs, Store};
+use exmy_lab::study_scale::StudyScale;
 use exmy_lab::thin::{thin, thin_complete};
 use exmy_train::train::data::Source;
 use exmy_train::train::record::Metrics;
@@ -110,7 +110,7 @@ const PAPER: Paper =
 fn figures_are_drawn_again_without_their_runs() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::new(folder.path());
-    let (setting, data) = Setting::new(Scale::Smoke, Source::default()).unwrap();
+    let (setting, data) = Setting::new(StudyScale::Smoke, Source::default()).unwrap();
     let planned = TWO.runs(&setting);
     let runs: Vec<Run> = planned.iter().map(RunConfig::run).collect();
     store.runner().work(&runs, Some(Arc::new(data)), &Silent).unwrap();
@@ -126,7 +126,7 @@ fn figures_are_drawn_again_without_their_runs() {
     curves.write(&path).unwrap();
     let bytes = fs::read(&path).unwrap();
     let again = Curves::read(PAPER.name, &path).unwrap();
-    assert_eq!((again.scale(), again.figures()), (Scale::Smoke, &["X-1".to_owned()][..]));
+    assert_eq!((again.scale(), again.figures()), (StudyScale::Smoke, &["X-1".to_owned()][..]));
     Curves::check(PAPER.name, &path).unwrap();
     assert_eq!(again.setting().unwrap().unwrap(), setting);
     again.write(&path).unwrap();
@@ -200,7 +200,7 @@ fn figures_are_drawn_again_without_their_runs() {
 fn runs_are_added_to_curves() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::new(folder.path());
-    let (setting, data) = Setting::new(Scale::Smoke, Source::default()).unwrap();
+    let (setting, data) = Setting::new(StudyScale::Smoke, Source::default()).unwrap();
     let short = Grid { steps: [100; 3], ..TWO };
     let planned: Vec<RunConfig> =
         short.runs(&setting).into_iter().map(|run| run.keeping(&[50])).collect();
@@ -254,13 +254,13 @@ fn the_text_is_not_needed_again() {
     let folder = tempfile::tempdir().unwrap();
     let text = folder.path().join("a text.txt");
     fs::write(&text, "to be learned, byte by byte. ".repeat(40)).unwrap();
-    let (setting, _) = Setting::new(Scale::Smoke, Source::Path(text.clone())).unwrap();
+    let (setting, _) = Setting::new(StudyScale::Smoke, Source::Path(text.clone())).unwrap();
     fs::remove_file(&text).unwrap();
-    let known = Setting::known(Scale::Smoke, &setting.text()).unwrap();
+    let known = Setting::known(StudyScale::Smoke, &setting.text()).unwrap();
     assert_eq!(known.source().to_string(), "a text.txt");
     let name = |setting: &Setting| RunConfig::new(setting.config("gpt-nano")).name();
     assert_eq!(name(&known), name(&setting));
-    assert_ne!(name(&known), name(&Setting::unread(Scale::Smoke)));
+    assert_ne!(name(&known), name(&Setting::unread(StudyScale::Smoke)));
 }
 
 #[test]

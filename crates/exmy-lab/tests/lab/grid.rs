@@ -5,8 +5,8 @@ use exmy_lab::grid::{After, Axis, Grid, Set, level};
 use exmy_lab::outcome::Outcome;
 use exmy_lab::run_config::{RunConfig, Setting};
 use exmy_lab::runner::{Run, Silent};
-use exmy_lab::scale::Scale;
 use exmy_lab::store::{Store, distinct};
+use exmy_lab::study_scale::StudyScale;
 use exmy_train::train::data::Source;
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ pub(crate) const GRID: Grid = Grid {
 fn a_second_stage_follows_from_the_first() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::new(folder.path());
-    let (setting, data) = Setting::new(Scale::Smoke, Source::default()).unwrap();
+    let (setting, data) = Setting::new(StudyScale::Smoke, Source::default()).unwrap();
     let data = Arc::new(data);
     let train = |runs: &[RunConfig]| {
         let runs: Vec<Run> = distinct(runs).iter().map(RunConfig::run).collect();

@@ -1,14 +1,14 @@
 use exmy_lab::listing::plan;
 use exmy_lab::run_config::{RunConfig, Setting};
-use exmy_lab::scale::Scale;
 use exmy_lab::studies::ALL;
+use exmy_lab::study_scale::StudyScale;
 use exmy_train::train::config::Config;
 
 /// Reads the plan of each study with another reader of TOML, and makes the configurations from it again.
 #[test]
 fn plans_hold_every_configuration() {
     for paper in ALL {
-        let setting = Setting::unread(Scale::Small);
+        let setting = Setting::unread(StudyScale::Small);
         let runs: Vec<RunConfig> =
             paper.figures.iter().flat_map(|figure| figure.runs(&setting)).collect();
         let runs = exmy_lab::store::distinct(&runs);

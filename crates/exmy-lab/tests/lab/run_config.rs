@@ -1,9 +1,9 @@
 use exmy_lab::run_config::{RunConfig, Setting};
-use exmy_lab::scale::Scale;
+use exmy_lab::study_scale::StudyScale;
 
 #[test]
 fn names_follow_contents() {
-    let setting = Setting::unread(Scale::Smoke);
+    let setting = Setting::unread(StudyScale::Smoke);
     let run = |recipe: &str, seed| {
         let mut config = setting.config("nano");
         (config.recipe, config.seed) = (recipe.parse().unwrap(), seed);

@@ -85,14 +85,14 @@ fn what_another_process_has_is_left_and_taken_over_when_it_is_gone() {
     let runner = Runner::new(folder.path());
     let held = runner.folder(&runs[1].name);
     held.create(&runs[1].config).unwrap();
-    let claim = run::claim(&held).unwrap().unwrap();
+    let lock = run::lock(&held).unwrap().unwrap();
     let end = runner.work(&runs, None, &counted).unwrap();
     assert_eq!(end.left, [runs[1].name.clone(), runs[3].name.clone()], "the run and its branch");
     // Who waits goes on with it when its process is gone, however that ended.
     std::thread::scope(|scope| {
         let other = scope.spawn(|| runner.clone().waiting().work(&runs, None, &counted));
         std::thread::sleep(LATER);
-        drop(claim);
+        drop(lock);
         assert_eq!(other.join().unwrap().unwrap(), End::default());
     });
     assert_eq!(counted.runs.into_inner(), 4);

@@ -7,16 +7,16 @@ use exmy_lab::finding::Experiment as _;
 use exmy_lab::finding::Findings;
 use exmy_lab::measure::Results;
 use exmy_lab::run_config::Setting;
-use exmy_lab::scale::Scale;
 use exmy_lab::store::{Store, distinct};
 use exmy_lab::studies::{ALL, Paper};
+use exmy_lab::study_scale::StudyScale;
 use std::collections::BTreeSet;
 
 /// A mistake in a name would be found when the runs are read, after days of training.
 #[test]
 fn grid_points_that_claims_and_views_name_are_there() {
     for figure in ALL.iter().flat_map(Paper::claimed) {
-        for scale in Scale::ALL {
+        for scale in StudyScale::ALL {
             let setting = Setting::unread(scale);
             let results = Results::made(&setting, &figure.grid, &|_, seed, _| seed as f64);
             let Judged::By(claim) = &figure.judged else { panic!("{} has no claim", figure.id) };
@@ -69,7 +69,7 @@ fn sentences_come_from_criteria() {
 #[test]
 fn figures_of_the_papers_own_size_are_not_run() {
     let folder = tempfile::tempdir().unwrap();
-    let (store, setting) = (Store::new(folder.path()), Setting::unread(Scale::Small));
+    let (store, setting) = (Store::new(folder.path()), Setting::unread(StudyScale::Small));
     let mut left: BTreeSet<&str> = [
         "F1a", "F1b", "AppD", "AppG", "AppJ", "Nb-1", "Nb-2", "Ext", "BR-7", "E13", "E14", "E16",
         "E17", "E20", "E21", "F2-10", "F2-13", "F2-14", "F2-15", "BR-15", "BR-16", "BR-17",
@@ -93,7 +93,7 @@ fn every_plan_is_possible_and_every_name_is_taken_once() {
             ids.push(figure.id());
             assert!(!figure.title().is_empty() && !figure.source().is_empty());
             assert!(!figure.claim().is_empty());
-            for scale in Scale::ALL {
+            for scale in StudyScale::ALL {
                 let runs = distinct(&figure.runs(&Setting::unread(scale)));
                 for run in runs {
                     assert!(run.steps() > 0, "{} at {scale}: {}", figure.id(), run.name());

@@ -7,7 +7,7 @@
 
 use super::expect;
 use super::real::Real;
-use crate::nn::stopwatch::{Part, Way, lap};
+use crate::nn::stopwatch::{Direction, Part, lap};
 use exmy::parallel;
 use exmy::simd::kernel;
 
@@ -20,7 +20,7 @@ const CHUNK: usize = 1 << 15;
 /// If `x` and `y` differ in length.
 #[track_caller]
 pub fn gelu<T: Real>(x: &[T], y: &mut [T]) {
-    let _lap = lap(Part::Activation(Way::Forward));
+    let _lap = lap(Part::Activation(Direction::Forward));
     expect("gelu", "y", y.len(), x.len());
     parallel::for_each_chunk(y, CHUNK, |i, y| gelu_chunk(&x[i * CHUNK..][..y.len()], y));
 }
@@ -40,7 +40,7 @@ kernel! {
 /// If `x` and `d` differ in length.
 #[track_caller]
 pub fn gelu_backward<T: Real>(x: &[T], d: &mut [T]) {
-    let _lap = lap(Part::Activation(Way::Backward));
+    let _lap = lap(Part::Activation(Direction::Backward));
     expect("gelu_backward", "d", d.len(), x.len());
     parallel::for_each_chunk(d, CHUNK, |i, d| gelu_backward_chunk(&x[i * CHUNK..][..d.len()], d));
 }
@@ -60,7 +60,7 @@ kernel! {
 /// If the lengths do not fit each other or `hidden` is 0.
 #[track_caller]
 pub fn swiglu<T: Real>(gate_up: &[T], hidden: usize, y: &mut [T]) {
-    let _lap = lap(Part::Activation(Way::Forward));
+    let _lap = lap(Part::Activation(Direction::Forward));
     assert!(
         hidden > 0 && gate_up.len().is_multiple_of(2 * hidden),
         "swiglu: {} elements are no whole number of rows of width 2 x {hidden}",
@@ -97,7 +97,7 @@ kernel! {
 /// If the lengths do not fit each other or `hidden` is 0.
 #[track_caller]
 pub fn swiglu_backward<T: Real>(gate_up: &[T], hidden: usize, dy: &[T], d_gate_up: &mut [T]) {
-    let _lap = lap(Part::Activation(Way::Backward));
+    let _lap = lap(Part::Activation(Direction::Backward));
     assert!(
         hidden > 0 && gate_up.len().is_multiple_of(2 * hidden),
         "swiglu_backward: {} elements are no whole number of rows of width 2 x {hidden}",

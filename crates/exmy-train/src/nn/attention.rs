@@ -15,7 +15,7 @@
 //!
 //! Work is divided over (sequence, head) forward and (sequence, key head) backward, so many at a time that
 //! the working memory does not grow with the batch. The probabilities, `batch * heads * sequence²` values,
-//! are kept for the backward pass if the caller has the memory; if not, they are formed again, to the
+//! are saved for the backward pass if the caller has the memory; if not, they are formed again, to the
 //! same bits.
 
 mod cached;
@@ -29,7 +29,7 @@ pub use cached::attention_cached;
 use core::ops::Range;
 
 use crate::nn::real::{LANES, Real};
-use crate::nn::stopwatch::{Part, Way, lap};
+use crate::nn::stopwatch::{Direction, Part, lap};
 use causal::{Rows, lower, lower_transposed, scores, softmax, softmax_backward, transpose};
 use exmy::parallel;
 use exmy::simd::kernel;
@@ -108,7 +108,7 @@ impl Shape {
     }
 
     /// Of one thread: a transposed or packed head; backward a head's dS; its probabilities where they are
-    /// not kept.
+    /// not saved.
     pub const fn workspace(&self) -> usize {
         self.packed() + 2 * self.sequence * self.row()
     }
@@ -145,7 +145,7 @@ pub fn attention<T: Real>(
     probabilities: &mut [T],
     scratch: &mut [T],
 ) {
-    let _lap = lap(Part::Attention(Way::Forward));
+    let _lap = lap(Part::Attention(Direction::Forward));
     let tokens = shape.batch * shape.sequence;
     let keeps = !probabilities.is_empty();
     shape.check([
@@ -158,7 +158,7 @@ pub fn attention<T: Real>(
     }
     let rows = shape.sequence * shape.qkv_width();
     let out = shape.sequence * shape.width();
-    let kept = shape.sequence * shape.row();
+    let saved = shape.sequence * shape.row();
     // Heads do not meet on the way forward, so each is a unit of its own.
     let (results_len, heads) = (shape.sequence * shape.head_dim, shape.heads);
     let units = shape.batch * heads;
@@ -172,9 +172,9 @@ pub fn attention<T: Real>(
         };
         let workspaces = (&mut *workspaces, shape.workspace());
         if keeps {
-            let probabilities = &mut probabilities[first * kept..units.end * kept];
-            let (results, kept) = ((&mut *results, results_len), (probabilities, kept));
-            parallel::for_each_chunk_of_two_with(results, kept, workspaces, work);
+            let probabilities = &mut probabilities[first * saved..units.end * saved];
+            let (results, saved) = ((&mut *results, results_len), (probabilities, saved));
+            parallel::for_each_chunk_of_two_with(results, saved, workspaces, work);
         } else {
             let results = (&mut *results, results_len);
             parallel::for_each_chunk_with(results, workspaces, |unit, output, workspace| {
@@ -194,7 +194,7 @@ pub fn attention<T: Real>(
     }
 }
 
-/// `dqkv` (overwritten) from `dy`, with the probabilities that [`attention`] kept for `qkv`, or none.
+/// `dqkv` (overwritten) from `dy`, with the probabilities that [`attention`] saved for `qkv`, or none.
 ///
 /// # Panics
 /// As [`attention`].
@@ -206,7 +206,7 @@ pub fn attention_backward<T: Real>(
     dqkv: &mut [T],
     scratch: &mut [T],
 ) {
-    let _lap = lap(Part::Attention(Way::Backward));
+    let _lap = lap(Part::Attention(Direction::Backward));
     let tokens = shape.batch * shape.sequence;
     let keeps = !probabilities.is_empty();
     shape.check([
@@ -220,7 +220,7 @@ pub fn attention_backward<T: Real>(
     }
     let rows = shape.sequence * shape.qkv_width();
     let out = shape.sequence * shape.width();
-    let kept = if keeps { shape.group() * shape.sequence * shape.row() } else { 0 };
+    let saved = if keeps { shape.group() * shape.sequence * shape.row() } else { 0 };
     let (results_len, heads) = (shape.results(), shape.kv_heads);
     let units = shape.batch * heads;
     let (workspaces, results) = shape.divide(scratch, units, [shape.workspace(), results_len]);
@@ -232,7 +232,7 @@ pub fn attention_backward<T: Real>(
             let unit = units.start + unit;
             let (b, kv) = (unit / heads, unit % heads);
             let (qkv, dy) = (&qkv[b * rows..][..rows], &dy[b * out..][..out]);
-            let probabilities = &probabilities[unit * kept..][..kept];
+            let probabilities = &probabilities[unit * saved..][..saved];
             backward_unit(*shape, qkv, kv, probabilities, dy, workspace, results);
         });
         let results = &*results;

@@ -37,6 +37,7 @@ pub use pieces::Piece;
 use crate::nn::attention::Shape;
 use crate::nn::batch::{Batch, Model};
 use crate::nn::device::{Buffer, Cpu, Device, Matrix, MatrixMut, Slice, SliceMut, empty};
+use crate::nn::device_rotation::DeviceRotation;
 use crate::nn::hadamard::Rotation;
 use crate::nn::linear::Products;
 use crate::nn::parameters::Layout;
@@ -44,7 +45,6 @@ use crate::nn::parts::{Context, MlpSaved, Normed, Params, Pass, Spare};
 use crate::nn::real::Real;
 use crate::nn::rope;
 use crate::nn::site::Place;
-use crate::nn::turn::Turn;
 use places::{Mixing, Places};
 
 /// A model's structure and working memory on a device; parameters and gradients are the caller's.
@@ -56,7 +56,7 @@ pub struct Decoder<D: Device = Cpu> {
     places: Places,
     rope: Option<Rope<D>>,
     /// What down reads is rotated by this.
-    turn: Option<Turn<D>>,
+    rotation: Option<DeviceRotation<D>>,
     /// Of [`Model::set_z_loss`].
     z_loss: D::Real,
     saved: Saved<D>,
@@ -64,8 +64,8 @@ pub struct Decoder<D: Device = Cpu> {
 }
 
 /// What turns what down reads, where a model has it.
-pub(crate) fn turn<D: Device>(device: &D, config: &Config) -> Option<Turn<D>> {
-    Some(Turn::new(device, &Rotation::of_down(config.hidden, config.rotate_down?)?))
+pub(crate) fn device_rotation<D: Device>(device: &D, config: &Config) -> Option<DeviceRotation<D>> {
+    Some(DeviceRotation::new(device, &Rotation::of_down(config.hidden, config.rotate_down?)?))
 }
 
 /// Rotations of queries and keys, where a model has them.
@@ -164,7 +164,7 @@ impl<D: Device> Decoder<D> {
             config,
             layout,
             rope,
-            turn: turn(&device, &config),
+            rotation: device_rotation(&device, &config),
             z_loss: D::Real::ZERO,
             saved: Saved::default(),
             work: Scratch::default(),
@@ -178,8 +178,8 @@ impl<D: Device> Decoder<D> {
     }
 
     /// Changes what turns the inputs of down for another.
-    pub(crate) fn swap_turn(&mut self, other: &mut Option<Turn<D>>) {
-        core::mem::swap(&mut self.turn, other);
+    pub(crate) fn swap_rotation(&mut self, other: &mut Option<DeviceRotation<D>>) {
+        core::mem::swap(&mut self.rotation, other);
     }
 
     /// The table of the parameter arena.
@@ -204,7 +204,7 @@ impl<D: Device> Decoder<D> {
         products: &mut dyn Products<D>,
     ) -> D::Scalar {
         let (params, mut grads) = (params.into(), grads.into());
-        assert!(self.turn.is_none(), "a model that rotates what down reads is not trained");
+        assert!(self.rotation.is_none(), "a model that rotates what down reads is not trained");
         assert_eq!(grads.len(), self.layout.len(), "gradients have the layout of the parameters");
         let shape = self.forward(params, tokens, batch, Pass::Training, products, None);
         self.logits(params, 0..tokens.len(), products);
@@ -349,7 +349,7 @@ impl<D: Device> Decoder<D> {
         past: Option<cached::Past<'_, D>>,
         products: &mut dyn Products<D>,
     ) {
-        let Self { device, config, places, rope, turn, saved, work, .. } = self;
+        let Self { device, config, places, rope, rotation, saved, work, .. } = self;
         let cx = &mut Context { device: &*device, products, params };
         let (n, d, rope) = (shape.batch * shape.sequence, config.d_model, rope.as_ref());
         let after = config.norm_place == NormPlace::After;
@@ -391,7 +391,7 @@ impl<D: Device> Decoder<D> {
             block.norm2.forward(cx, middle.read(), &mut saved.norm2, &mut work.spare);
             (saved.norm2.y.first(n * d), y.again())
         };
-        block.mlp.forward(cx, n, input, turn.as_ref(), &mut saved.mlp, output.again());
+        block.mlp.forward(cx, n, input, rotation.as_ref(), &mut saved.mlp, output.again());
         if after {
             block.norm2.forward(cx, output.read(), &mut saved.norm2, &mut work.spare);
             copy(device, saved.norm2.y.first(n * d), y.again());

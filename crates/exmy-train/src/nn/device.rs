@@ -39,7 +39,7 @@ use crate::nn::optimizer::{Optimizer, Update};
 use crate::nn::real::Real;
 use crate::nn::relu::Function;
 use crate::nn::site::Product;
-use crate::nn::stopwatch::Way;
+use crate::nn::stopwatch::Direction;
 use exmy::error::Result;
 use exmy::gemm::f32::Output;
 use exmy::random::Philox;
@@ -117,7 +117,7 @@ pub trait Storage: Clone + Debug + Send + 'static {
     }
 
     /// Whether so many more elements, which could be computed again instead, would leave memory for all else.
-    fn has_room(&self, _elements: usize) -> bool {
+    fn fits_in_memory(&self, _elements: usize) -> bool {
         false
     }
 
@@ -205,7 +205,7 @@ pub trait Layers: Storage {
         sizes: [usize; 3],
         sequence: usize,
         tables: [Slice<'_, Self>; 2],
-        way: Way,
+        direction: Direction,
     );
 
     /// Signs and sums of a rotation by a Hadamard matrix ([`butterflies`](crate::nn::hadamard::butterflies)).

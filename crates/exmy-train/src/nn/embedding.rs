@@ -8,7 +8,7 @@
 //! each walks the tokens from the first to the last and takes those that are its own.
 
 use super::real::Real;
-use crate::nn::stopwatch::{Part, Way, lap};
+use crate::nn::stopwatch::{Direction, Part, lap};
 use exmy::parallel;
 use exmy::simd::kernel;
 
@@ -70,7 +70,7 @@ pub fn embed<T: Real>(
     sequence: usize,
     y: &mut [T],
 ) {
-    let _lap = lap(Part::Embedding(Way::Forward));
+    let _lap = lap(Part::Embedding(Direction::Forward));
     let width = width("embed", tokens, table, positions, sequence, y);
     if width == 0 {
         return;
@@ -114,7 +114,7 @@ kernel! {
 /// As [`embed`].
 #[track_caller]
 pub fn embed_backward<T: Real>(tokens: &[u32], dy: &[T], d_table: &mut [T]) {
-    let _lap = lap(Part::Embedding(Way::Backward));
+    let _lap = lap(Part::Embedding(Direction::Backward));
     let width = width("embed_backward", tokens, d_table, None, tokens.len(), dy);
     if width == 0 {
         return;
@@ -132,7 +132,7 @@ pub fn embed_backward<T: Real>(tokens: &[u32], dy: &[T], d_table: &mut [T]) {
 /// If `dy` is no whole number of sequences of `sequence` rows of `width`, or there are fewer positions.
 #[track_caller]
 pub fn positions_backward<T: Real>(dy: &[T], width: usize, sequence: usize, d_positions: &mut [T]) {
-    let _lap = lap(Part::Embedding(Way::Backward));
+    let _lap = lap(Part::Embedding(Direction::Backward));
     if dy.is_empty() {
         return;
     }

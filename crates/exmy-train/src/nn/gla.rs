@@ -37,7 +37,7 @@ pub use gates::{decay, decay_backward, swish_gate, swish_gate_backward};
 
 use crate::nn::attention::{of_sequence, parts};
 use crate::nn::real::{LANES, Real};
-use crate::nn::stopwatch::{Part, Way, lap};
+use crate::nn::stopwatch::{Direction, Part, lap};
 use backward::backward_unit;
 use chunk::forward_unit;
 use exmy::parallel;
@@ -145,7 +145,7 @@ pub fn gla<T: Real>(
     states: &mut [T],
     scratch: &mut [T],
 ) {
-    let _lap = lap(Part::Recurrence(Way::Forward));
+    let _lap = lap(Part::Recurrence(Direction::Forward));
     let (held, carries) = (shape.states(), !states.is_empty());
     assert!(!carries || states.len() == held, "{} states, {shape:?} has {held}", states.len());
     let tokens = shape.batch * shape.sequence;
@@ -206,7 +206,7 @@ pub fn gla_backward<T: Real>(
     dga: &mut [T],
     scratch: &mut [T],
 ) {
-    let _lap = lap(Part::Recurrence(Way::Backward));
+    let _lap = lap(Part::Recurrence(Direction::Backward));
     let tokens = shape.batch * shape.sequence;
     shape.check(
         stride,

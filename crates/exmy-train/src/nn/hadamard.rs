@@ -302,7 +302,8 @@ pub(crate) fn part(n: usize) -> Option<usize> {
     core::iter::successors(Some(m), |part| Some(2 * part)).find(wide)
 }
 
-/// Numbers that a [`Turn`](crate::nn::turn::Turn) of rows of n holds; none if the order is not known.
+/// Numbers that a [`DeviceRotation`](crate::nn::device_rotation::DeviceRotation) of rows of n holds; none if
+/// the order is not known.
 pub fn held(n: usize) -> usize {
     part(n).map_or(0, |part| n + part * part)
 }

@@ -12,7 +12,7 @@
 
 use super::expect;
 use super::real::{Real, sum, sum_of_three};
-use crate::nn::stopwatch::{Part, Way, lap};
+use crate::nn::stopwatch::{Direction, Part, lap};
 use exmy::parallel;
 use exmy::simd::kernel;
 use serde::{Deserialize, Serialize};
@@ -56,7 +56,7 @@ pub fn layer_norm<T: Real>(
     mean: &mut [T],
     rstd: &mut [T],
 ) {
-    let _lap = lap(Part::Norm(Way::Forward));
+    let _lap = lap(Part::Norm(Direction::Forward));
     let (width, rows) = shape("layer_norm", x, gamma);
     expect("layer_norm", "y", y.len(), x.len());
     expect("layer_norm", "mean", mean.len(), rows);
@@ -117,7 +117,7 @@ pub fn layer_norm_backward<T: Real>(
     dgamma: &mut [T],
     dbeta: Option<&mut [T]>,
 ) {
-    let _lap = lap(Part::Norm(Way::Backward));
+    let _lap = lap(Part::Norm(Direction::Backward));
     let (width, rows) = shape("layer_norm_backward", x, gamma);
     expect("layer_norm_backward", "mean", mean.len(), rows);
     expect("layer_norm_backward", "rstd", rstd.len(), rows);
@@ -196,7 +196,7 @@ kernel! {
 /// If the lengths do not fit each other.
 #[track_caller]
 pub fn rms_norm<T: Real>(x: &[T], gamma: &[T], eps: T, y: &mut [T], rstd: &mut [T]) {
-    let _lap = lap(Part::Norm(Way::Forward));
+    let _lap = lap(Part::Norm(Direction::Forward));
     let (width, rows) = shape("rms_norm", x, gamma);
     expect("rms_norm", "y", y.len(), x.len());
     expect("rms_norm", "rstd", rstd.len(), rows);
@@ -243,7 +243,7 @@ pub fn rms_norm_backward<T: Real>(
     dx: &mut [T],
     dgamma: &mut [T],
 ) {
-    let _lap = lap(Part::Norm(Way::Backward));
+    let _lap = lap(Part::Norm(Direction::Backward));
     let (width, rows) = shape("rms_norm_backward", x, gamma);
     expect("rms_norm_backward", "rstd", rstd.len(), rows);
     expect("rms_norm_backward", "dy", dy.len(), x.len());

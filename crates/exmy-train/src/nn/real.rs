@@ -141,7 +141,7 @@ macro_rules! shared {
             std::thread_local! {
                 static SCRATCH: RefCell<Vec<Vec<$number>>> = const { RefCell::new(Vec::new()) };
             }
-            with_kept(&SCRATCH, len, work)
+            with_thread_memory(&SCRATCH, len, work)
         }
     };
 }
@@ -214,18 +214,18 @@ impl Real for f64 {
 
 /// Memory of the thread, taken out while it is in use: work may ask for more within, and a thread may come
 /// here again while it waits for others.
-fn with_kept<T: Real, R>(
-    kept: &'static LocalKey<RefCell<Vec<Vec<T>>>>,
+fn with_thread_memory<T: Real, R>(
+    lists: &'static LocalKey<RefCell<Vec<Vec<T>>>>,
     len: usize,
     work: impl FnOnce(&mut [T]) -> R,
 ) -> R {
-    let mut memory = kept.with_borrow_mut(Vec::pop).unwrap_or_default();
+    let mut memory = lists.with_borrow_mut(Vec::pop).unwrap_or_default();
     if memory.len() < len {
         memory.resize(len, T::ZERO);
     }
     let result = work(&mut memory[..len]);
     // The last given back is the first handed out: work that repeats itself finds what it had.
-    kept.with_borrow_mut(|lists| lists.push(memory));
+    lists.with_borrow_mut(|lists| lists.push(memory));
     result
 }
 

@@ -7,7 +7,7 @@
 use super::activation::{gelu, gelu_backward};
 use super::expect;
 use super::real::Real;
-use crate::nn::stopwatch::{Part, Way, lap};
+use crate::nn::stopwatch::{Direction, Part, lap};
 use exmy::parallel;
 use exmy::simd::kernel;
 
@@ -49,7 +49,7 @@ pub fn apply<T: Real>(function: Function, x: &[T], y: &mut [T]) {
     if function == Function::Gelu {
         return gelu(x, y);
     }
-    let _lap = lap(Part::Activation(Way::Forward));
+    let _lap = lap(Part::Activation(Direction::Forward));
     expect("apply", "y", y.len(), x.len());
     parallel::for_each_chunk(y, CHUNK, |i, y| {
         apply_chunk(function, &x[i * CHUNK..][..y.len()], y);
@@ -83,7 +83,7 @@ pub fn apply_backward<T: Real>(function: Function, x: &[T], d: &mut [T]) {
     if function == Function::Gelu {
         return gelu_backward(x, d);
     }
-    let _lap = lap(Part::Activation(Way::Backward));
+    let _lap = lap(Part::Activation(Direction::Backward));
     expect("apply_backward", "d", d.len(), x.len());
     parallel::for_each_chunk(d, CHUNK, |i, d| {
         backward_chunk(function, &x[i * CHUNK..][..d.len()], d);

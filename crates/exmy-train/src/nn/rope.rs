@@ -7,7 +7,7 @@
 //! transpose is its inverse, so the backward pass turns the gradients by the opposite angles.
 
 use crate::nn::real::Real;
-use crate::nn::stopwatch::{Part, Way, lap};
+use crate::nn::stopwatch::{Direction, Part, lap};
 use exmy::parallel;
 use exmy::simd::kernel;
 use serde::{Deserialize, Serialize};
@@ -94,16 +94,16 @@ pub fn rotate<T: Real>(
     [width, heads, half]: [usize; 3],
     sequence: usize,
     [cos, sin]: [&[T]; 2],
-    way: Way,
+    direction: Direction,
 ) {
-    let _lap = lap(Part::Rope(way));
+    let _lap = lap(Part::Rope(direction));
     assert!(2 * half * heads <= width, "{heads} heads do not fit rows of {width}");
     let context = cos.len() / half;
     assert!(
         sequence > 0 && sequence <= context,
         "rotary positions are tabulated for sequences of 1 to {context} tokens, not {sequence}"
     );
-    let sign = if way == Way::Forward { T::ONE } else { -T::ONE };
+    let sign = if direction == Direction::Forward { T::ONE } else { -T::ONE };
     parallel::for_each_chunk(x, ROWS * width, |chunk, rows| {
         rotate_rows(rows, width, heads, half, chunk * ROWS, sequence, cos, sin, sign);
     });

@@ -11,23 +11,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use exmy::quantizer::Axis;
-
-/// A word that names nothing; its message lists the words that do.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnknownName {
-    kind: &'static str,
-    found: String,
-    expected: &'static [&'static str],
-}
-
-impl fmt::Display for UnknownName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { kind, found, expected } = self;
-        write!(f, "no {kind} is called `{found}`; there are {}", expected.join(", "))
-    }
-}
-
-impl std::error::Error for UnknownName {}
+use exmy::text::UnknownName;
 
 /// A closed set of names: the enum, its words, and both directions of the conversion.
 macro_rules! names {
@@ -67,11 +51,9 @@ macro_rules! names {
             type Err = UnknownName;
 
             fn from_str(word: &str) -> Result<Self, UnknownName> {
-                Self::ALL.iter().copied().find(|one| one.name() == word).ok_or_else(|| UnknownName {
-                    kind: $kind,
-                    found: word.to_owned(),
-                    expected: &[$($word),+],
-                })
+                const FORMS: &str = concat!($(" ", $word),+).trim_ascii_start();
+                let unknown = || UnknownName::new($kind, word, [$($word),+], FORMS);
+                Self::ALL.iter().copied().find(|one| one.name() == word).ok_or_else(unknown)
             }
         }
     };

@@ -15,7 +15,7 @@ use core::ops::Range;
 use super::activation::add_rows;
 use super::norm::{Norm, ROW_BLOCK};
 use super::real::{Real, sum};
-use crate::nn::stopwatch::{Part, Way, lap};
+use crate::nn::stopwatch::{Direction, Part, lap};
 use exmy::format::Format;
 use exmy::parallel;
 use exmy::round::{Overflow, Rounding};
@@ -181,7 +181,7 @@ pub fn norm<T: Real>(
     eps: f64,
     y: &mut [T],
 ) {
-    let _lap = lap(Part::Norm(Way::Forward));
+    let _lap = lap(Part::Norm(Direction::Forward));
     let width = gamma.len();
     let (r16, t16) = (|x| maybe(steps[0], x), |x| maybe(steps[1], x));
     parallel::for_each_chunk(y, ROW_BLOCK * width, |i, y| {
@@ -212,7 +212,7 @@ pub fn norm_backward<T: Real>(
     d_gamma: &mut [T],
     mut d_beta: Option<&mut [T]>,
 ) {
-    let _lap = lap(Part::Norm(Way::Backward));
+    let _lap = lap(Part::Norm(Direction::Backward));
     let (width, r16) = (gamma.len(), |x| maybe(how.1, x));
     let blocks = (x.len() / width).div_ceil(ROW_BLOCK);
     // A block's rows of sums: d_gamma, then d_beta.
@@ -282,7 +282,7 @@ fn row_backward<T: Real>(
 
 /// The sigmoid of a rounded number, and that number's GELU argument.
 #[inline(always)]
-fn gelu_phi<T: Real>(r16: impl Step, x: T) -> T {
+fn gelu_cdf<T: Real>(r16: impl Step, x: T) -> T {
     let c = T::from_f64;
     let cube = r16.of(r16.of(x * x) * x);
     let u = r16.of(r16.of(r16.of(cube * c(0.044_677_734_375)) + x) * c(1.593_75));
@@ -291,7 +291,7 @@ fn gelu_phi<T: Real>(r16: impl Step, x: T) -> T {
 
 /// GELU by its sigmoid approximation.
 pub fn gelu<T: Real>(rounding: Rounding, x: &[T], y: &mut [T]) {
-    let _lap = lap(Part::Activation(Way::Forward));
+    let _lap = lap(Part::Activation(Direction::Forward));
     parallel::for_each_chunk(y, CHUNK, |i, y| gelu_chunk(rounding, &x[i * CHUNK..][..y.len()], y));
 }
 
@@ -299,7 +299,7 @@ kernel! {
     fn gelu_chunk<'a, T: Real>(rounding: Rounding, x: &'a [T], y: &'a mut [T]) {
         each!(rounding, None, |r16, _other| for (y, &x) in y.iter_mut().zip(x) {
             let x = r16.of(x);
-            *y = r16.of(x * gelu_phi(r16, x));
+            *y = r16.of(x * gelu_cdf(r16, x));
         });
     }
 }
@@ -310,7 +310,7 @@ pub fn gelu_backward<T: Real>(
     x: &[T],
     d: &mut [T],
 ) {
-    let _lap = lap(Part::Activation(Way::Backward));
+    let _lap = lap(Part::Activation(Direction::Backward));
     parallel::for_each_chunk(d, CHUNK, |i, d| {
         gelu_backward_chunk(forward, rounding, &x[i * CHUNK..][..d.len()], d);
     });
@@ -325,7 +325,7 @@ kernel! {
     ) {
         let c = T::from_f64;
         each!(forward, rounding, |f16, r16| for (d, &x) in d.iter_mut().zip(x) {
-            let phi = gelu_phi(f16, f16.of(x));
+            let phi = gelu_cdf(f16, f16.of(x));
             let x = r16.of(x);
             let slope = r16.of(r16.of(r16.of(x * x) * c(0.213_867_187_5)) + c(1.593_75));
             let inner = r16.of(slope * r16.of(phi * r16.of(T::ONE - phi)));
@@ -347,7 +347,7 @@ pub fn swiglu<T: Real>(
     hidden: usize,
     y: &mut [T],
 ) {
-    let _lap = lap(Part::Activation(Way::Forward));
+    let _lap = lap(Part::Activation(Direction::Forward));
     parallel::for_each_chunk(y, hidden, |i, y| {
         swiglu_row(rounding, last, &gate_up[2 * i * hidden..][..2 * hidden], y);
     });
@@ -376,7 +376,7 @@ pub fn swiglu_backward<T: Real>(
     dy: &[T],
     d_gate_up: &mut [T],
 ) {
-    let _lap = lap(Part::Activation(Way::Backward));
+    let _lap = lap(Part::Activation(Direction::Backward));
     parallel::for_each_chunk(d_gate_up, 2 * hidden, |i, d| {
         let gate_up = &gate_up[2 * i * hidden..][..2 * hidden];
         swiglu_backward_row(forward, rounding, gate_up, &dy[i * hidden..][..hidden], d);

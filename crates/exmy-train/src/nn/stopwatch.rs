@@ -17,19 +17,19 @@ pub enum Part {
     /// Drawing tokens and targets.
     Batch,
     /// Token and position tables.
-    Embedding(Way),
+    Embedding(Direction),
     /// Layer and root-mean-square norms.
-    Norm(Way),
+    Norm(Direction),
     /// A product of a linear operator, or of a group by its first operator.
     Linear(Operator, Product, Stage),
     /// Rotary positions.
-    Rope(Way),
+    Rope(Direction),
     /// Softmax attention.
-    Attention(Way),
+    Attention(Direction),
     /// Gated linear attention: the gates and the recurrence.
-    Recurrence(Way),
+    Recurrence(Direction),
     /// GELU, `SwiGLU` and the like.
-    Activation(Way),
+    Activation(Direction),
     /// Sums of the residual stream.
     Residual,
     /// Softmax and cross-entropy, both ways.
@@ -40,7 +40,7 @@ pub enum Part {
 
 /// Downwards or upwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Way {
+pub enum Direction {
     /// From inputs to outputs.
     Forward,
     /// From gradients of outputs to those of inputs.
@@ -79,14 +79,14 @@ impl Part {
     /// The half of the step, or the product and its stage; empty where there is but one.
     pub fn detail(self) -> String {
         match self {
-            Self::Embedding(way)
-            | Self::Norm(way)
-            | Self::Rope(way)
-            | Self::Attention(way)
-            | Self::Recurrence(way)
-            | Self::Activation(way) => match way {
-                Way::Forward => "forward".into(),
-                Way::Backward => "backward".into(),
+            Self::Embedding(direction)
+            | Self::Norm(direction)
+            | Self::Rope(direction)
+            | Self::Attention(direction)
+            | Self::Recurrence(direction)
+            | Self::Activation(direction) => match direction {
+                Direction::Forward => "forward".into(),
+                Direction::Backward => "backward".into(),
             },
             Self::Linear(_, product, work) => {
                 let work = match work {
@@ -153,12 +153,12 @@ impl Drop for Lap {
 ///
 /// ```
 /// use exmy_train::nn::activation::gelu;
-/// use exmy_train::nn::stopwatch::{Part, Way, measure};
+/// use exmy_train::nn::stopwatch::{Part, Direction, measure};
 ///
 /// let mut y = [0.0_f32; 3];
 /// let ((), laps) = measure(|| (0..2).for_each(|_| gelu(&[1.0, 2.0, 3.0], &mut y)));
 /// assert_eq!((laps.len(), laps[0].count), (1, 2));
-/// assert_eq!(laps[0].part, Part::Activation(Way::Forward));
+/// assert_eq!(laps[0].part, Part::Activation(Direction::Forward));
 /// ```
 pub fn measure<R>(work: impl FnOnce() -> R) -> (R, Vec<Laps>) {
     /// Puts back what was, also when work panics.

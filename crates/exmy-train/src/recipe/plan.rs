@@ -10,8 +10,8 @@ use crate::nn::parameters::{Layout, Role};
 use crate::nn::site::{Operand, Operator, Place, Product, Site, Vector};
 use crate::recipe::Recipe;
 use crate::recipe::hot::Patch;
-use crate::recipe::memory::Memory;
 use crate::recipe::rule::{self, Layers, Rule, Selector, Start, Subject, Value};
+use crate::recipe::state::RecipeState;
 use crate::recipe::sums::{Sums, TensorCores};
 use crate::recipe::tensor_format::TensorFormat;
 use exmy::error::Error;
@@ -403,7 +403,7 @@ impl Plan {
 
     /// Whether a step changes what the recipe remembers: it has windows of largest magnitudes, or hot
     /// channels of which a choice is due.
-    pub fn changes(&self, step: u64, memory: &Memory) -> bool {
+    pub fn changes(&self, step: u64, memory: &RecipeState) -> bool {
         let products = [Product::Forward, Product::GradInput, Product::GradWeight];
         self.linears.iter().any(|&Linear { site, .. }| {
             let windows = products.into_iter().any(|product| {

@@ -19,7 +19,7 @@
 //! Tensors are written and read in pieces, so a checkpoint takes no memory in addition to what it holds.
 
 use crate::nn::parameters::{Entry, Layout};
-use crate::recipe::memory::{Memory, stored_bits};
+use crate::recipe::state::{RecipeState, stored_bits};
 use crate::train::digest::Digest;
 use crate::train::memory;
 use crate::train::optimizer::Optimizer;
@@ -88,7 +88,7 @@ pub struct State<'a> {
     /// Second moments of AdamW; else empty.
     pub v: Cow<'a, [f32]>,
     /// What the recipe remembers from step to step.
-    pub memory: Cow<'a, Memory>,
+    pub memory: Cow<'a, RecipeState>,
 }
 
 impl State<'_> {
@@ -339,7 +339,7 @@ pub fn load(path: &Path, layout: &Layout) -> Result<(State<'static>, Progress)> 
         false => has(SGD).then_some(false),
     };
     let memory = about.memory;
-    let memory = Memory::from_text(&memory)
+    let memory = RecipeState::from_text(&memory)
         .map_err(|error| Error::new(format!("{}: {error}", printable_path(path))))?;
     let mut arena = |prefix: &str| read_arena(&mut reader, layout, prefix);
     let params = arena("")?;

@@ -24,7 +24,7 @@ pub use reason::reason;
 
 use crate::nn::chain::Chain;
 use crate::nn::device::{Buffer, Device, Slice, SliceMut};
-use crate::recipe::memory::Memory;
+use crate::recipe::state::RecipeState;
 use crate::train::config::{Config, Train};
 use exmy::error::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -201,7 +201,7 @@ impl<D: Device> Ranks<D> {
         &mut self,
         device: &D,
         (step, recipe): (u64, String),
-        (memory, later): (&Memory, bool),
+        (memory, later): (&RecipeState, bool),
         params: &Buffer<D>,
     ) {
         let memory = if later { String::new() } else { memory.to_text() };
@@ -224,7 +224,7 @@ impl<D: Device> Ranks<D> {
     }
 
     /// Tells the others what the recipe remembers after the first part.
-    pub(crate) fn tell_memory(&mut self, memory: &Memory) {
+    pub(crate) fn tell_memory(&mut self, memory: &RecipeState) {
         let message = Message::Memory(memory.to_text());
         self.attempt(|ranks| ranks.tell_all(&message));
     }

@@ -20,14 +20,14 @@
 //! with it all that came after the checkpoint, so the same steps lead to the same decision again. Only
 //! scheduled checkpoints are gone back to, so an interruption changes nothing.
 
-mod claim;
 #[doc(hidden)]
 pub mod folder;
 pub mod intact;
+mod lock;
 mod resume;
 
-pub use claim::{Claim, claim, is_at_work};
 pub use folder::Folder;
+pub use lock::{RunLock, is_at_work, lock};
 use resume::{initial, restore};
 
 use crate::nn::Cpu;
@@ -189,14 +189,14 @@ pub fn train_probed(
         let none = Outcome { summary: None, steps: 0, train_seconds: 0.0, tokens: 0 };
         return Ok(Outcome { summary: Some(summary), ..none });
     }
-    let held = claim(folder)?.ok_or_else(|| {
+    let held = lock(folder)?.ok_or_else(|| {
         Error::new(format!("{} is being trained", printable_path(folder.path())))
             .hint("another process works on it; wait for it or stop it")
     })?;
     train_on(&Cpu::new(), Job::new(folder, data, watch, &held).with_probes(probes))
 }
 
-/// A run that this process has [claimed](claim), and what trains it.
+/// A run that this process has [locked](lock), and what trains it.
 pub struct Job<'a> {
     pub(crate) folder: &'a Folder,
     pub(crate) data: &'a Dataset,
@@ -210,7 +210,7 @@ impl<'a> Job<'a> {
         folder: &'a Folder,
         data: &'a Dataset,
         watch: &'a mut dyn Watch,
-        _: &'a Claim,
+        _: &'a RunLock,
     ) -> Self {
         Self { folder, data, watch, probes: Vec::new() }
     }

@@ -10,7 +10,7 @@ use crate::nn::model::{self, Batch, Model};
 use crate::nn::parameters::{Layout, Role};
 use crate::nn::stopwatch::{Part, lap};
 use crate::recipe::device::Quantize;
-use crate::recipe::memory::Memory;
+use crate::recipe::state::RecipeState;
 use crate::recipe::{Engine, Images, Observer, Phase, Plan, Recipe};
 use crate::train::checkpoint::{Progress, State};
 use crate::train::config::{Config, Decay, EVALUATED_ROWS, EVALUATED_WINDOWS};
@@ -281,7 +281,7 @@ impl<'a, D: Quantize> Trainer<'a, D> {
         let kept = self.config.train.optimizer().moments().len();
         self.moments = moments(&self.device, kept, params.len());
         self.params = self.device.buffer(params);
-        self.images.memory = Memory::default();
+        self.images.memory = RecipeState::default();
         self.progress = Progress { step: 0, tokens: 0 };
     }
 
@@ -401,7 +401,7 @@ impl<'a, D: Quantize> Trainer<'a, D> {
     }
 
     /// Takes this rank's parts of the step, with what the recipe remembers; their losses.
-    pub(in crate::train) fn take_parts(&mut self, memory: Memory) -> Vec<f64> {
+    pub(in crate::train) fn take_parts(&mut self, memory: RecipeState) -> Vec<f64> {
         self.images.memory = memory;
         self.draw();
         self.gradient(false, &mut None);

@@ -5,7 +5,7 @@ use crate::nn::optimizer::{AdamW, Optimizer, Sgd, Update};
 use crate::nn::relu::Function;
 use crate::nn::rope;
 use crate::nn::site::Product;
-use crate::nn::stopwatch::Way;
+use crate::nn::stopwatch::Direction;
 use exmy::gemm::f32::Output as Mode;
 use exmy::random::{Philox, Stream};
 use exmy::round::{Rounding, StochasticVariant};
@@ -100,7 +100,7 @@ impl<D: Device<Real = f32>> Trial<'_, D> {
             rope::tables(sequence, &rope::frequencies(2 * half, 1e4, rope::Scaling::None))
                 .map(|table| device.buffer(table));
         let mut x = self.draw(3 * sequence * 40);
-        for way in [Way::Forward, Way::Backward] {
+        for way in [Direction::Forward, Direction::Backward] {
             let sizes = [40, heads, half];
             device.rotate(x.all_mut(), sizes, sequence, [cos.all(), sin.all()], way);
             self.keep(format!("rotary positions {way:?}, 3 x {sequence} x 40"), &x);

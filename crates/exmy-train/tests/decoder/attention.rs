@@ -4,7 +4,7 @@
 use super::{Scaling, difference, dot, random};
 use exmy_train::nn::attention::{self, Shape};
 use exmy_train::nn::rope::{frequencies, rotate, tables};
-use exmy_train::nn::stopwatch::Way;
+use exmy_train::nn::stopwatch::Direction;
 
 const SHAPES: [Shape; 5] = [
     Shape { batch: 2, sequence: 5, heads: 2, kv_heads: 2, head_dim: 3 },
@@ -144,10 +144,10 @@ fn rope_backward_is_the_gradient() {
     let mut x = random(2 * sequence * width, 1.0, 0);
     let dy = random(x.len(), 1.0, 1);
     let mut dx = dy.clone();
-    rotate(&mut dx, sizes, sequence, [&cos, &sin], Way::Backward);
+    rotate(&mut dx, sizes, sequence, [&cos, &sin], Direction::Backward);
     let error = difference(&mut x, &dx, |x| {
         let mut y = x.to_vec();
-        rotate(&mut y, sizes, sequence, [&cos, &sin], Way::Forward);
+        rotate(&mut y, sizes, sequence, [&cos, &sin], Direction::Forward);
         dot(&y, &dy)
     });
     assert!(error < 1e-9, "{error:e}");

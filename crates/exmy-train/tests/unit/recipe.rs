@@ -2,10 +2,10 @@ mod bump;
 mod clip;
 mod hot;
 mod mask;
-mod memory;
 mod old;
 mod plan;
 mod rule;
+mod state;
 mod table;
 mod tensor_format;
 

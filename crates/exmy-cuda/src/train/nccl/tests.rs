@@ -213,7 +213,7 @@ fn what_comes_and_goes_is_in_order() {
     let held = Edges::default();
     let remote = Remote::join_by(&FAKES, device.device(), (1, &names), &held).unwrap();
     let ([before, mut back], [next, mut ahead]) = (channels(0), channels(0));
-    let mut link = remote.way([Box::new(before), Box::new(next)]).unwrap();
+    let mut link = remote.link([Box::new(before), Box::new(next)]).unwrap();
     let [mut sums, mut other] = [(); 2].map(|()| device.buffer(vec![0.0; 8]));
     device.fill(MatrixMut::new(sums.all_mut(), 1, 8), 0.0);
     link.wait_for(&device).unwrap();
@@ -241,7 +241,7 @@ fn what_comes_and_goes_is_in_order() {
     assert!(link.check().is_err());
 }
 
-/// A way that ends takes what it has not sent with it, and what the next rank says wrong is said.
+/// A link that ends takes what it has not sent with it, and what the next rank says wrong is said.
 #[test]
 fn nothing_is_sent_after_the_end() {
     let record = Record::default();
@@ -254,7 +254,7 @@ fn nothing_is_sent_after_the_end() {
     let sums = device.buffer(vec![0.0; 8]);
     let given = nccl.given.load(Ordering::SeqCst);
     let ([before, _back], [next, mut ahead]) = (channels(1), channels(1));
-    let mut link = remote.way([Box::new(before), Box::new(next)]).unwrap();
+    let mut link = remote.link([Box::new(before), Box::new(next)]).unwrap();
     link.send(&device, sums.all()).unwrap();
     ahead.tell("ready for 7 numbers").unwrap();
     let until = Instant::now() + Duration::from_secs(60);

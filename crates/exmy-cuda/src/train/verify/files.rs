@@ -18,7 +18,7 @@ use exmy_train::train::config::Config;
 use exmy_train::train::data::Dataset;
 use exmy_train::train::device::TrainingDevice;
 use exmy_train::train::record::Metrics;
-use exmy_train::train::run::{Claim, Folder, Job, Watch, claim, load_data};
+use exmy_train::train::run::{Folder, Job, RunLock, Watch, load_data, lock};
 use exmy_train::train::start;
 use exmy_train::train::together::train_together;
 
@@ -70,8 +70,8 @@ impl Watch for Until {
     fn phase(&mut self, _: &str) {}
 }
 
-fn claimed(folder: &Folder) -> Result<Claim> {
-    claim(folder)?.ok_or_else(|| Error::new("another process has the run"))
+fn locked(folder: &Folder) -> Result<RunLock> {
+    lock(folder)?.ok_or_else(|| Error::new("another process has the run"))
 }
 
 /// Trains the run in `folder` up to a step, or to its end.
@@ -81,8 +81,8 @@ fn advance(
     data: &Dataset,
     until: u64,
 ) -> Result<()> {
-    let claim = claimed(folder)?;
-    device.train(None, Job::new(folder, data, &mut Until(until), &claim)).map(|_| ())
+    let lock = locked(folder)?;
+    device.train(None, Job::new(folder, data, &mut Until(until), &lock)).map(|_| ())
 }
 
 /// All files of a run but `timing.jsonl`.
@@ -130,10 +130,10 @@ pub fn compare_together(
     let (cpu, end, parts) = (Cpu::new(), u64::MAX, devices.len() + 1);
     let divided = format!("[train]\nbatch = {parts}\naccumulate = {parts}");
     let together = |folder: &Folder, data: &Dataset, until: u64| {
-        let claim = claimed(folder)?;
+        let lock = locked(folder)?;
         let links = ring(devices)?.into_iter().map(|link| Box::new(link) as _).collect();
         let watch = &mut Until(until);
-        train_together((devices, links), 1, Job::new(folder, data, watch, &claim)).map(|_| ())
+        train_together((devices, links), 1, Job::new(folder, data, watch, &lock)).map(|_| ())
     };
     let mut compared = Vec::new();
     for (name, family, recipe, changes, turns) in [

@@ -16,9 +16,9 @@ use exmy_lab::finding::Experiment;
 use exmy_lab::report::{self, Shown};
 use exmy_lab::run_config::{RunConfig, Setting};
 use exmy_lab::runner::{self, Progress, Run, Shard, Train, share};
-use exmy_lab::scale::Scale;
 use exmy_lab::store::{Store, distinct};
 use exmy_lab::studies::{ALL, Paper, by_name};
+use exmy_lab::study_scale::StudyScale;
 use exmy_lab::table::aligned;
 use exmy_lab::thin::{thin, thin_complete};
 use exmy_train::train::data::{Dataset, Source};
@@ -126,7 +126,7 @@ fn adds(arguments: &Arguments) -> bool {
 /// # Errors
 /// If the text cannot be read, or is not that of the curves.
 fn read_setting(
-    scale: Scale,
+    scale: StudyScale,
     curves: Option<&Curves>,
     arguments: &Arguments,
 ) -> Result<(Setting, Dataset)> {
@@ -165,7 +165,7 @@ fn chosen_of(
 ) -> Result<Vec<&'static dyn Experiment>> {
     let (file, has) = (printable_path(curves.path()), curves.figures().join(", "));
     if let Some(asked) = &arguments.scale
-        && asked.parse::<Scale>()? != curves.scale()
+        && asked.parse::<StudyScale>()? != curves.scale()
     {
         let what = format!("{file} has curves of scale {}, not {asked}", curves.scale());
         return Err(Error::new(what).hint("leave --scale out"));
@@ -207,7 +207,7 @@ fn of_a_study(arguments: &Arguments) -> Option<&'static str> {
 fn tell_replaced(
     standing: &Shown,
     figures: &[&dyn Experiment],
-    scale: Scale,
+    scale: StudyScale,
     folder: &Path,
 ) -> Result<()> {
     let plural =

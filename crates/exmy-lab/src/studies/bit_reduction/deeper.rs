@@ -12,8 +12,8 @@ use crate::criterion::{By, Criterion, Is, Opposite, ask};
 use crate::finding::{Findings, Part, Table, Verdict};
 use crate::grid::GridPoint;
 use crate::measure::Results;
-use crate::scale::Scale;
 use crate::statistics::{mean_interval, paired_interval};
+use crate::study_scale::StudyScale;
 use crate::test_result::{every, interval};
 use exmy::error::Result;
 use exmy_train::nn::model::Config as Model;
@@ -34,7 +34,7 @@ const SIZE: Set = Set::At([
     ],
 ]);
 
-fn short(config: &mut Config, _: Scale) {
+fn short(config: &mut Config, _: StudyScale) {
     if let Model::Decoder(model) = &mut config.model {
         model.context = 256;
     }

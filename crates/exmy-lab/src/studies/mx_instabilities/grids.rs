@@ -10,7 +10,7 @@
 //! the rate has risen, and what differs is which of them recover.
 
 use crate::grid::{After, Axis, Grid, Level, Set, level, number};
-use crate::scale::Scale;
+use crate::study_scale::StudyScale;
 use exmy_train::nn::model::Config as Model;
 use exmy_train::train::config::Config;
 
@@ -42,7 +42,7 @@ pub(crate) fn gains(config: &mut Config, mean: f64, spread: f64) {
     }
 }
 
-fn language(config: &mut Config, _: Scale) {
+fn language(config: &mut Config, _: StudyScale) {
     (config.train.weight_decay, config.train.eps) = (0.0, 1e-15);
 }
 
@@ -53,7 +53,7 @@ fn windows(config: &mut Config, context: usize, windows: usize) {
     }
 }
 
-fn proxy(config: &mut Config, _: Scale) {
+fn proxy(config: &mut Config, _: StudyScale) {
     config.record.eval_windows = 0;
     if let Model::Proxy(model) = &mut config.model {
         model.validation_rows = 512;
@@ -243,7 +243,7 @@ const IN_E4M3: [Level; 11] = changes!("e4m3", "", "");
 const IN_E4M3_HOPPER: [Level; 11] =
     changes!("e4m3", "+sums=hopper:bf16", "+forward:sums=hopper:bf16");
 
-fn raised(config: &mut Config, _: Scale) {
+fn raised(config: &mut Config, _: StudyScale) {
     let lr = config.train.lr * (1.0 + libm::exp2(-22.0));
     (config.train.lr, config.train.lr_min) = (lr, lr);
 }

@@ -110,7 +110,7 @@ fn smallest(setting: &Setting) -> Option<Config> {
 
 /// The study's configuration and this one.
 fn hyperparameters(results: &Results<'_>) -> Result<Findings> {
-    let full = Setting::unread(Scale::Paper);
+    let full = Setting::unread(StudyScale::Paper);
     let none = || Findings::of(Verdict::Shown("no language model".into()), Vec::new());
     let (Some(paper), Some(here)) = (smallest(&full), smallest(results.setting)) else {
         return Ok(none());
@@ -243,19 +243,19 @@ const DIVERGENCE: Set = Set::All(&[
     Set::Change(divergence),
 ]);
 
-fn divergence(config: &mut Config, _: Scale) {
+fn divergence(config: &mut Config, _: StudyScale) {
     if let Model::Proxy(model) = &mut config.model {
         model.loss = Loss::Kl;
     }
 }
 
-fn no_query_norms(config: &mut Config, _: Scale) {
+fn no_query_norms(config: &mut Config, _: StudyScale) {
     if let Model::Decoder(model) = &mut config.model {
         model.qk_norm = QkNorm::None;
     }
 }
 
-fn no_gains(config: &mut Config, _: Scale) {
+fn no_gains(config: &mut Config, _: StudyScale) {
     if let Model::Decoder(model) = &mut config.model {
         model.norm_affine = false;
     }
@@ -447,7 +447,7 @@ const VARIED: [Level; 12] = [
     ),
 ];
 
-fn xavier(config: &mut Config, _: Scale) {
+fn xavier(config: &mut Config, _: StudyScale) {
     if let Model::Proxy(model) = &mut config.model {
         (model.init, model.init_gain) = (Init::Xavier, 0.5);
     }

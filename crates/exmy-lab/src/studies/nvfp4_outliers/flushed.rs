@@ -11,7 +11,7 @@ use crate::store::Trained;
 use crate::test_result::{TestResult, concluded};
 use exmy::error::Result;
 use exmy_train::nn::site::{Operand, Product, Site};
-use exmy_train::recipe::memory::Memory;
+use exmy_train::recipe::state::RecipeState;
 use exmy_train::recipe::{Observer, Rounded};
 use exmy_train::train::data::Dataset;
 use exmy_train::train::probe::{Key, Of};
@@ -42,7 +42,7 @@ impl Observer for Channels {
 }
 
 /// The hot channels of each operator, as a recipe's memory has them.
-pub fn patched(memory: &Memory) -> BTreeMap<Site, BTreeSet<usize>> {
+pub fn patched(memory: &RecipeState) -> BTreeMap<Site, BTreeSet<usize>> {
     let of = |(site, channels): (Site, &[u32])| {
         (site, channels.iter().map(|&channel| channel as usize).collect())
     };

@@ -2,7 +2,7 @@
 //! ones.
 
 use crate::grid::{After, Axis, Grid, Level, Scaled, Set, level};
-use crate::scale::Scale;
+use crate::study_scale::StudyScale;
 use exmy_train::nn::decoder::{Mixer, QkNorm};
 use exmy_train::train::config::Config;
 use exmy_train::train::schedule::Schedule;
@@ -30,8 +30,8 @@ pub(super) const BOTH: Axis = Axis {
 };
 
 /// The preset of softmax attention as small as that of gated linear attention, at the smallest scale.
-fn tiny(config: &mut Config, scale: Scale) {
-    if let (Scale::Smoke, Some(model)) = (scale, config.model.decoder_mut()) {
+fn tiny(config: &mut Config, scale: StudyScale) {
+    if let (StudyScale::Smoke, Some(model)) = (scale, config.model.decoder_mut()) {
         (model.layers, model.d_model, model.hidden, model.context) = (2, 64, 192, 64);
         (model.heads, model.kv_heads) = (2, 2);
     }
@@ -41,11 +41,13 @@ fn tiny(config: &mut Config, scale: Scale) {
 const PAPER_STEPS: u64 = 14_305;
 
 pub(super) const USUAL: Set = Set::Change(|config, scale| {
-    if let (Scale::Smoke | Scale::Small, Some(model)) = (scale, config.model.decoder_mut()) {
+    if let (StudyScale::Smoke | StudyScale::Small, Some(model)) =
+        (scale, config.model.decoder_mut())
+    {
         model.sink = true;
     }
     let (train, record) = (&mut config.train, &mut config.record);
-    if scale == Scale::Paper {
+    if scale == StudyScale::Paper {
         train.steps = PAPER_STEPS;
     }
     train.warmup = train.steps / 20;
@@ -90,7 +92,7 @@ const KEPT: [(Level, Mixer, &[&str], &[u64]); 5] = [
     (CHON, Mixer::Gla, &["rounding"], &[]),
 ];
 
-fn probed(config: &mut Config, scale: Scale) {
+fn probed(config: &mut Config, scale: StudyScale) {
     let mixer = config.model.decoder().map(|model| model.mixer.of(0));
     let row = KEPT.iter().find(|(arm, of, ..)| {
         matches!(arm.set, Set::Recipe(text) if config.recipe.as_str() == text) && mixer == Some(*of)
@@ -131,7 +133,7 @@ macro_rules! only {
 }
 const MIDDLE: Set = Set::After(After::Percent(50));
 
-fn shortly(config: &mut Config, scale: Scale) {
+fn shortly(config: &mut Config, scale: StudyScale) {
     config.train.steps = config.train.steps / 2 + scale.pick([4, 200, 2000]);
     config.train.schedule = Schedule::Constant;
 }
@@ -206,7 +208,7 @@ pub(super) const GATES: Grid = Grid {
         Set::Recall([true, false, true]),
         USUAL,
         Set::Change(|config, scale| match scale {
-            Scale::Small => probed(config, scale),
+            StudyScale::Small => probed(config, scale),
             _ => set_probes(config, &["channels", "gates"], scale.pick([5, 20, 200])),
         }),
     ],
@@ -219,7 +221,7 @@ pub(super) const GATES: Grid = Grid {
 const PROTECTED: Level = level("NVFP4, gate in bf16", Set::Recipe("nv-nvfp4+protect=gk_proj"));
 
 /// Steps in which the memory task is learned.
-fn learned(config: &mut Config, scale: Scale) {
+fn learned(config: &mut Config, scale: StudyScale) {
     config.train.steps = scale.pick([10, 2000, 20_480]);
 }
 
@@ -232,11 +234,11 @@ pub(super) const ATTENTION: Grid = Grid {
         Set::Change(tiny),
         USUAL,
         Set::Change(|config, scale| match scale {
-            Scale::Small => probed(config, scale),
+            StudyScale::Small => probed(config, scale),
             _ => set_probes(config, &["attention"], scale.pick([5, 20, 200])),
         }),
         Set::Change(|config, scale| {
-            if scale != Scale::Small {
+            if scale != StudyScale::Small {
                 learned(config, scale);
             }
         }),
@@ -263,7 +265,7 @@ pub(super) const ALIGNED: Grid = Grid {
         Set::Change(tiny),
         USUAL,
         Set::Change(|config, scale| match scale {
-            Scale::Small => probed(config, scale),
+            StudyScale::Small => probed(config, scale),
             _ => set_probes(config, &["swiglu"], scale.pick([2, 10, 200])),
         }),
     ],

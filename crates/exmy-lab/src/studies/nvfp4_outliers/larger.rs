@@ -5,7 +5,7 @@
 //! Arms and criterion were written before the first run.
 
 use super::*;
-use crate::scale::Scale;
+use crate::study_scale::StudyScale;
 use exmy_train::train::config::Config;
 use exmy_train::train::schedule::Schedule;
 
@@ -18,7 +18,7 @@ const SIZE: Set = Set::At([
     &[Set::Planned, Set::Batch(64), Set::Change(short), Set::With("+sums=hopper:bf16")],
 ]);
 
-fn short(config: &mut Config, _: Scale) {
+fn short(config: &mut Config, _: StudyScale) {
     if let Some(model) = config.model.decoder_mut() {
         (model.layers, model.d_model, model.hidden, model.context) = (12, 320, 864, 256);
     }

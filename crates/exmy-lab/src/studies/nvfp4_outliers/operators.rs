@@ -8,9 +8,9 @@ use crate::finding::{Findings, Part, Power, Table, Verdict};
 use crate::grid::Set;
 use crate::measure::Results;
 use crate::plot::{self, Axis};
-use crate::scale::Scale;
 use crate::series::{intervals, of_seeds};
 use crate::statistics::{interval_power, mean, mean_interval, median, sd};
+use crate::study_scale::StudyScale;
 use crate::table::gap_percent;
 use crate::table::number;
 use crate::test_result::{TestResult, every, interval, verdict};
@@ -147,7 +147,7 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
 pub fn concluded(
     judged: &[TestResult],
     trained: &Verdict,
-    scale: Scale,
+    scale: StudyScale,
     parts: Vec<Part>,
 ) -> Findings {
     let (both, found) = (every(judged), verdict(judged));

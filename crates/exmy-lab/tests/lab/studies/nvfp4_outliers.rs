@@ -14,14 +14,14 @@ use exmy_lab::figure::{Figure, Judged};
 use exmy_lab::grid::GridPoint;
 use exmy_lab::measure::{Metric, Results};
 use exmy_lab::run_config::Setting;
-use exmy_lab::scale::Scale;
 use exmy_lab::studies::nvfp4_outliers::recipes::TRAINING;
 use exmy_lab::studies::nvfp4_outliers::{DEPTH, GAP, SPIKES, TAILS};
+use exmy_lab::study_scale::StudyScale;
 
 /// The word where the metrics of grid points are so, by names of their levels and what is measured, and
 /// scatter little between seeds.
 fn word(figure: &Figure, made: impl Fn(&GridPoint, &str) -> f64) -> &'static str {
-    let setting = Setting::unread(Scale::Small);
+    let setting = Setting::unread(StudyScale::Small);
     let made = |point: &GridPoint, seed: u64, metric: Metric| {
         made(point, metric.name()) + 0.01 * (seed % 2) as f64
     };

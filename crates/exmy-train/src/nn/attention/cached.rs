@@ -10,7 +10,7 @@
 use super::Shape;
 use super::causal::{Rows, fma, lanes, softmax_row};
 use crate::nn::real::{LANES, Real};
-use crate::nn::stopwatch::{Part, Way, lap};
+use crate::nn::stopwatch::{Direction, Part, lap};
 use exmy::parallel;
 use exmy::simd::kernel;
 
@@ -20,7 +20,7 @@ use exmy::simd::kernel;
 /// # Panics
 /// If `shape` has several sequences, `qkv` or `y` not its size, or `cache` no whole rows or fewer than it.
 pub fn attention_cached<T: Real>(shape: &Shape, qkv: &[T], cache: &[T], y: &mut [T]) {
-    let _lap = lap(Part::Attention(Way::Forward));
+    let _lap = lap(Part::Attention(Direction::Forward));
     let (n, hd) = (shape.sequence, shape.head_dim);
     let width = 2 * shape.kv_heads * hd;
     shape.check([

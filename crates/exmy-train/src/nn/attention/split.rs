@@ -8,7 +8,7 @@
 
 use super::Shape;
 use crate::nn::real::{Real, largest, sum, sum_of_three};
-use crate::nn::stopwatch::{Part, Way, lap};
+use crate::nn::stopwatch::{Direction, Part, lap};
 use exmy::parallel;
 use exmy::simd::kernel;
 
@@ -25,7 +25,7 @@ const fn square(shape: &Shape) -> usize {
 
 /// `s[i][j] = q_i k_j / sqrt(hd)` for `j <= i`.
 pub(crate) fn scores<T: Real>(shape: &Shape, qkv: &[T], s: &mut [T]) {
-    let _lap = lap(Part::Attention(Way::Forward));
+    let _lap = lap(Part::Attention(Direction::Forward));
     let rows = shape.sequence * shape.qkv_width();
     let scale = T::ONE / T::from_f64(shape.head_dim as f64).sqrt();
     parallel::for_each_chunk(s, square(shape), |b, s| {
@@ -61,7 +61,7 @@ kernel! {
 
 /// Scores into probabilities, in place.
 pub(crate) fn softmax<T: Real>(shape: &Shape, s: &mut [T]) {
-    let _lap = lap(Part::Attention(Way::Forward));
+    let _lap = lap(Part::Attention(Direction::Forward));
     parallel::for_each_chunk(s, square(shape), |_, s| softmax_rows(*shape, s));
 }
 
@@ -80,7 +80,7 @@ kernel! {
 
 /// `y_i = sum over j <= i of p[i][j] v_j`.
 pub(crate) fn values<T: Real>(shape: &Shape, qkv: &[T], p: &[T], y: &mut [T]) {
-    let _lap = lap(Part::Attention(Way::Forward));
+    let _lap = lap(Part::Attention(Direction::Forward));
     let (rows, square) = (shape.sequence * shape.qkv_width(), square(shape));
     parallel::for_each_chunk(y, shape.sequence * shape.width(), |b, y| {
         y.fill(T::ZERO);
@@ -126,7 +126,7 @@ pub(crate) fn values_backward<T: Real>(
     dqkv: &mut [T],
     dp: &mut [T],
 ) {
-    let _lap = lap(Part::Attention(Way::Backward));
+    let _lap = lap(Part::Attention(Direction::Backward));
     let (width, out, square) = (shape.qkv_width(), shape.width(), square(shape));
     let rows = shape.sequence * width;
     let parts = dqkv.chunks_mut(rows).zip(dp.chunks_mut(square));
@@ -144,7 +144,7 @@ pub(crate) fn values_backward<T: Real>(
 
 /// dP into the gradient of the scores, in place.
 pub(crate) fn softmax_backward<T: Real>(shape: &Shape, p: &[T], d: &mut [T]) {
-    let _lap = lap(Part::Attention(Way::Backward));
+    let _lap = lap(Part::Attention(Direction::Backward));
     let square = square(shape);
     parallel::for_each_chunk(d, square, |b, d| {
         softmax_backward_rows(*shape, &p[b * square..][..square], d);
@@ -167,7 +167,7 @@ kernel! {
 
 /// dQ and dK into `dqkv`, from the gradient of the scores.
 pub(crate) fn scores_backward<T: Real>(shape: &Shape, qkv: &[T], ds: &[T], dqkv: &mut [T]) {
-    let _lap = lap(Part::Attention(Way::Backward));
+    let _lap = lap(Part::Attention(Direction::Backward));
     let (width, square) = (shape.qkv_width(), square(shape));
     let rows = shape.sequence * width;
     let scale = T::ONE / T::from_f64(shape.head_dim as f64).sqrt();

@@ -8,7 +8,7 @@ use crate::nn::linear::Products;
 use crate::nn::parameters::Layout;
 use crate::nn::parts::{Affine, Context, Linear, Normed, Pass};
 use crate::nn::site::{Operator, Place};
-use crate::nn::stopwatch::Way;
+use crate::nn::stopwatch::Direction;
 
 /// The places of one block's attention.
 #[derive(Clone, Debug)]
@@ -31,11 +31,11 @@ pub(super) struct Saved<D: Device> {
     /// Of short rows, where a recipe looks at them, and where the device has room; others are formed again.
     probabilities: Buffer<D>,
     /// How many of them the last pass saved.
-    kept: usize,
+    saved_elements: usize,
     attended: Buffer<D>,
 }
 
-empty!(Saved { qkv, raw, normed, probabilities, kept, attended });
+empty!(Saved { qkv, raw, normed, probabilities, saved_elements, attended });
 
 /// What a recipe does to the columns of one kind in rows of q|k|v (or more).
 pub(super) fn round_columns<D: Device>(
@@ -122,7 +122,7 @@ impl Attend {
     /// forming them again would take a twentieth of a step. Longer rows are saved where the device has room.
     fn saved_probabilities<D: Device>(device: &D, shape: &Shape, pass: Pass, held: usize) -> usize {
         let (all, short) = (shape.probabilities(), shape.row() <= 8 * shape.head_dim);
-        let saves = pass == Pass::Training && (short || held >= all || device.has_room(all));
+        let saves = pass == Pass::Training && (short || held >= all || device.fits_in_memory(all));
         if saves { all } else { 0 }
     }
 
@@ -156,13 +156,13 @@ impl Attend {
         shape: &Shape,
         (rope, past): (Option<&Rope<D>>, usize),
         rows: SliceMut<'_, D>,
-        way: Way,
+        direction: Direction,
     ) {
         let Some(Rope { tables: [cos, sin] }) = rope else { return };
         let heads = shape.heads + shape.kv_heads;
         let sizes = [shape.qkv_width(), heads, shape.head_dim / 2];
         let tables = [cos, sin].map(|table| table.part(past * sizes[2]..table.len()));
-        device.rotate(rows, sizes, shape.sequence, tables, way);
+        device.rotate(rows, sizes, shape.sequence, tables, direction);
     }
 
     /// `out` (n, d) from the normed stream `x`.
@@ -195,7 +195,7 @@ impl Attend {
             }
         }
         let before = past.as_ref().map_or(0, |past| past.tokens);
-        Self::rotate(device, shape, (rope, before), qkv.again(), Way::Forward);
+        Self::rotate(device, shape, (rope, before), qkv.again(), Direction::Forward);
         let mut rows = MatrixMut::new(qkv.again(), n, stride);
         self.round(cx, shape, false, &mut rows, &mut work.dense[0]);
         let (qkv, mut attended) = (qkv.read(), saved.attended.first_mut(n * shape.width()));
@@ -218,9 +218,10 @@ impl Attend {
             device.weigh(shape, qkv, p.read(), attended.again());
         } else {
             let held = saved.probabilities.len();
-            saved.kept = Self::saved_probabilities(device, shape, pass, held);
-            device.grow(&mut saved.probabilities, saved.kept);
-            let (p, scratch) = (saved.probabilities.first_mut(saved.kept), work.scratch.all_mut());
+            saved.saved_elements = Self::saved_probabilities(device, shape, pass, held);
+            device.grow(&mut saved.probabilities, saved.saved_elements);
+            let (p, scratch) =
+                (saved.probabilities.first_mut(saved.saved_elements), work.scratch.all_mut());
             device.attention(shape, qkv, attended.again(), p, scratch);
         }
         cx.tensor(layer, Place::Attention, false, attended.again(), shape.width());
@@ -258,13 +259,13 @@ impl Attend {
             cx.tensor(layer, Place::Scores, true, ds.again(), shape.row());
             device.scores_backward(shape, qkv, ds.read(), d_qkv.again());
         } else {
-            let p = saved.probabilities.first(saved.kept);
+            let p = saved.probabilities.first(saved.saved_elements);
             let scratch = work.scratch.all_mut();
             device.attention_backward(shape, qkv, p, dy, d_qkv.again(), scratch);
         }
         let mut rows = MatrixMut::new(d_qkv.again(), n, stride);
         self.round(cx, shape, true, &mut rows, &mut work.dense[0]);
-        Self::rotate(device, shape, (rope, 0), d_qkv.again(), Way::Backward);
+        Self::rotate(device, shape, (rope, 0), d_qkv.again(), Direction::Backward);
         if let Some(norms) = &self.norms {
             let mut rows = MatrixMut::new(d_qkv.again(), n, stride);
             for (i, (column, width)) in Self::columns(shape).into_iter().enumerate() {

@@ -16,7 +16,7 @@ use crate::nn::optimizer::{Optimizer, Update, global_norm};
 use crate::nn::real::Real;
 use crate::nn::relu::{self, Function};
 use crate::nn::site::Product;
-use crate::nn::stopwatch::Way;
+use crate::nn::stopwatch::Direction;
 use crate::nn::{
     activation, attention, attention::split, bias, embedding, gla, hadamard, normal, rope, steps,
 };
@@ -229,9 +229,15 @@ impl<T: Real> Layers for Cpu<T> {
         [width, heads, half]: [usize; 3],
         sequence: usize,
         tables: [Slice<'_, Self>; 2],
-        way: Way,
+        direction: Direction,
     ) {
-        rope::rotate(x.numbers(), [width, heads, half], sequence, tables.map(Slice::numbers), way);
+        rope::rotate(
+            x.numbers(),
+            [width, heads, half],
+            sequence,
+            tables.map(Slice::numbers),
+            direction,
+        );
     }
 
     fn butterflies(&self, x: SliceMut<'_, Self>, signs: Slice<'_, Self>, part: usize) {

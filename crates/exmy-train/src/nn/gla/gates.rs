@@ -1,7 +1,7 @@
 //! The gates of gated linear attention: the decay and the output gate, elementwise.
 
 use crate::nn::real::Real;
-use crate::nn::stopwatch::{Part, Way, lap};
+use crate::nn::stopwatch::{Direction, Part, lap};
 use exmy::parallel;
 use exmy::simd::kernel;
 use exmy::slice::{View, ViewMut};
@@ -16,7 +16,7 @@ const CHUNK: usize = 1 << 14;
 /// If `z` and `alpha` differ in length.
 #[track_caller]
 pub fn decay<T: Real>(z: &[T], tau: f64, least: f64, alpha: &mut [T]) {
-    let _lap = lap(Part::Recurrence(Way::Forward));
+    let _lap = lap(Part::Recurrence(Direction::Forward));
     assert_eq!(z.len(), alpha.len(), "decay: one decay for each gate");
     let (rate, least) = (T::from_f64(1.0 / tau), T::from_f64(least));
     parallel::for_each_chunk(alpha, CHUNK, |i, alpha| {
@@ -46,7 +46,7 @@ kernel! {
 /// If `z` and `d` differ in length.
 #[track_caller]
 pub fn decay_backward<T: Real>(z: &[T], tau: f64, least: f64, d: &mut [T]) {
-    let _lap = lap(Part::Recurrence(Way::Backward));
+    let _lap = lap(Part::Recurrence(Direction::Backward));
     assert_eq!(z.len(), d.len(), "decay_backward: one gradient for each gate");
     let (rate, least) = (T::from_f64(1.0 / tau), T::from_f64(least));
     parallel::for_each_chunk(d, CHUNK, |i, d| {
@@ -72,7 +72,7 @@ kernel! {
 /// If the shapes do not fit each other.
 #[track_caller]
 pub fn swish_gate<T: Real>(x: &[T], gates: View<'_, T>, y: &mut [T]) {
-    let _lap = lap(Part::Recurrence(Way::Forward));
+    let _lap = lap(Part::Recurrence(Direction::Forward));
     let (stride, width) = shape("swish_gate", x, gates);
     assert_eq!(x.len(), y.len(), "swish_gate: y has the elements of x");
     let n = (CHUNK / width).max(1);
@@ -123,7 +123,7 @@ pub fn swish_gate_backward<T: Real>(
     d: &mut [T],
     d_gates: ViewMut<'_, T>,
 ) {
-    let _lap = lap(Part::Recurrence(Way::Backward));
+    let _lap = lap(Part::Recurrence(Direction::Backward));
     let (stride, width) = shape("swish_gate_backward", x, gates);
     let like = (d_gates.rows(), d_gates.cols(), d_gates.row_stride().max(width));
     assert!(

@@ -2,10 +2,10 @@
 
 use super::{Context, Linear};
 use crate::nn::device::{Buffer, Device, Roundings, Slice, SliceMut, empty};
+use crate::nn::device_rotation::DeviceRotation;
 use crate::nn::linear::Products;
 use crate::nn::relu::Function;
 use crate::nn::site::{Place, Vector};
-use crate::nn::turn::Turn;
 
 /// The function between the products of an MLP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +70,7 @@ impl Mlp {
         cx: &mut Context<'_, D>,
         n: usize,
         x: Slice<'_, D>,
-        turn: Option<&Turn<D>>,
+        rotation: Option<&DeviceRotation<D>>,
         saved: &mut MlpSaved<D>,
         y: SliceMut<'_, D>,
     ) {
@@ -87,9 +87,9 @@ impl Mlp {
             }
         }
         cx.tensor(layer, Place::ActivationOutput, false, after.again(), hidden);
-        let Some(turn) = turn else { return self.down.forward(cx, after.read(), y) };
+        let Some(rotation) = rotation else { return self.down.forward(cx, after.read(), y) };
         cx.device.grow(turned, n * hidden);
-        turn.apply(cx.device, after, turned.first_mut(n * hidden));
+        rotation.apply(cx.device, after, turned.first_mut(n * hidden));
         self.down.forward(cx, turned.first(n * hidden), y);
     }
 

@@ -4,7 +4,7 @@ use super::weight_cache::WeightCache;
 use crate::nn::Cpu;
 use crate::nn::device::Buffer;
 use crate::recipe::device::Quantize;
-use crate::recipe::memory::Memory;
+use crate::recipe::state::RecipeState;
 
 /// Memory for two operands' images, used again from call to call, and what the recipe remembers from step to
 /// step.
@@ -23,7 +23,7 @@ pub struct Images<D: Quantize = Cpu> {
     /// Tensors seen at places, by the place's stream.
     pub(super) seen: Vec<(u64, u64)>,
     /// What a resumed run needs to go on with the same bits.
-    pub memory: Memory,
+    pub memory: RecipeState,
 }
 
 impl<D: Quantize> Default for Images<D> {
@@ -37,7 +37,7 @@ impl<D: Quantize> Default for Images<D> {
             channels: D::Tokens::default(),
             spare: Vec::new(),
             seen: Vec::new(),
-            memory: Memory::default(),
+            memory: RecipeState::default(),
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::nn::device::{Buffer, Matrix, MatrixMut};
 use crate::nn::site::{Operand, Product, Site};
 use crate::recipe::device::{Quantize, Source};
 use crate::recipe::hot::{Count, Patch, Residual, Terms};
-use crate::recipe::memory::Hot;
+use crate::recipe::state::Hot;
 use crate::recipe::sums::Sums;
 use crate::recipe::tensor_format::TensorFormat;
 use exmy::block::BlockFormat;

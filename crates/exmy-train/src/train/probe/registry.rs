@@ -9,7 +9,7 @@ use super::hot::Hot;
 use super::last_bin::{LastBin, Of};
 use super::places::{Gates, Logits, Spread};
 use super::products::Products;
-use super::rounding::Rounding;
+use super::rounding::RoundingProbe;
 use super::sharpness::Sharpness;
 use super::tails::{Kind, Tails};
 use super::weights::{Gamma, Norms, Swiglu};
@@ -137,7 +137,7 @@ pub const ALL: &[Entry] = &[
         argument: "",
         measures: "noise, saturation and flushing of each operand of each product",
         cost: "a pass over each operand, and quantizing it twice more",
-        make: |name, argument, _| plain(name, argument, Ok(Rounding::default())),
+        make: |name, argument, _| plain(name, argument, Ok(RoundingProbe::default())),
     },
     Entry {
         name: "kurtosis",

@@ -27,7 +27,7 @@ use exmy::slice::Converter;
 use std::collections::BTreeMap;
 
 #[derive(Default)]
-pub struct Rounding {
+pub struct RoundingProbe {
     /// By operand.
     seen: BTreeMap<Key, Vec<(&'static str, Value)>>,
 }
@@ -105,7 +105,7 @@ fn limits(seen: &Rounded<'_>) -> Vec<(&'static str, Value)> {
     }
 }
 
-impl Observer for Rounding {
+impl Observer for RoundingProbe {
     fn operand(&mut self, seen: &Rounded<'_>) {
         let (mut signal, mut noise, mut flushed, mut count) = (0.0, 0.0, 0_u64, 0_u64);
         for (x, q) in elements(seen.before).zip(elements(seen.after)) {
@@ -129,7 +129,7 @@ impl Observer for Rounding {
     }
 }
 
-impl Probe for Rounding {
+impl Probe for RoundingProbe {
     fn name(&self) -> &str {
         "rounding"
     }

@@ -1,7 +1,7 @@
 //! What a rank other than 0 does: its parts of each step that it is told of, until there is nothing more.
 
 use crate::recipe::device::Quantize;
-use crate::recipe::memory::Memory;
+use crate::recipe::state::RecipeState;
 use crate::train::config::Config;
 use crate::train::data::Dataset;
 use crate::train::ranks::{Message, Ranks, out_of_turn};
@@ -54,7 +54,7 @@ fn work<D: Quantize>(trainer: &mut Trainer<'_, D>, stops: &dyn Fn() -> bool) -> 
                 _ => return Err(out_of_turn(0)),
             },
         };
-        let losses = trainer.take_parts(Memory::from_text(&memory).map_err(Error::new)?);
+        let losses = trainer.take_parts(RecipeState::from_text(&memory).map_err(Error::new)?);
         trainer.check()?;
         trainer.check_ranks()?;
         let bits = losses.into_iter().map(f64::to_bits).collect();

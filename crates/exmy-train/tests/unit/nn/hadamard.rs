@@ -3,8 +3,8 @@
 use exmy::random::{Philox, Stream};
 use exmy::simd::{Level, with_level};
 use exmy_train::nn::device::Cpu;
+use exmy_train::nn::device_rotation::DeviceRotation;
 use exmy_train::nn::hadamard::{Rotation, butterflies, held, is_known, matrix};
-use exmy_train::nn::turn::Turn;
 
 /// Whether all elements are signs, and rows are orthogonal: 64 signs a word.
 fn is_hadamard(n: usize, matrix: &[i8]) -> bool {
@@ -58,7 +58,7 @@ fn a_device_rotates_as_the_rotation_does() {
         let mut x: Vec<f32> = rows.iter().map(|&x| x as f32).collect();
         let mut y = vec![f32::NAN; x.len()];
         let device = Cpu::new();
-        Turn::new(&device, &rotation).apply(&device, (&mut x).into(), (&mut y).into());
+        DeviceRotation::new(&device, &rotation).apply(&device, (&mut x).into(), (&mut y).into());
         let bound = |row: &[f64]| {
             let sum: f64 = row.iter().map(|x| x.abs()).sum();
             let (k, part) = (f64::from(n.ilog2()), 128.min(n) as f64);

@@ -1,5 +1,5 @@
 use exmy_train::nn::rope::{Scaling, frequencies, rotate, tables};
-use exmy_train::nn::stopwatch::Way;
+use exmy_train::nn::stopwatch::Direction;
 
 /// Position 1, head of 4, base 10000: pairs (0, 2) by 1 rad, (1, 3) by 0.01 rad.
 /// cos 1 = 0.5403023058681398, sin 1 = 0.8414709848078965, cos .01 = 0.9999500004166653,
@@ -8,7 +8,7 @@ use exmy_train::nn::stopwatch::Way;
 fn pairs_are_half_a_head_apart() {
     let [cos, sin] = tables::<f64>(2, &frequencies(4, 10_000.0, Scaling::None));
     let mut x = [1.0, 2.0, 3.0, 4.0, 7.0, 1.0, 2.0, 3.0, 4.0, 7.0];
-    rotate(&mut x, [5, 1, 2], 2, [&cos, &sin], Way::Forward);
+    rotate(&mut x, [5, 1, 2], 2, [&cos, &sin], Direction::Forward);
     assert_eq!(x[..5], [1.0, 2.0, 3.0, 4.0, 7.0]);
     let expected = [
         0.540_302_305_868_139_8 - 3.0 * 0.841_470_984_807_896_5,
@@ -20,7 +20,7 @@ fn pairs_are_half_a_head_apart() {
     for (got, expected) in x[5..].iter().zip(expected) {
         assert!((got - expected).abs() < 1e-14, "{got} {expected}");
     }
-    rotate(&mut x, [5, 1, 2], 2, [&cos, &sin], Way::Backward);
+    rotate(&mut x, [5, 1, 2], 2, [&cos, &sin], Direction::Backward);
     for (got, expected) in x[5..].iter().zip([1.0, 2.0, 3.0, 4.0, 7.0]) {
         assert!((got - expected).abs() < 1e-14);
     }
@@ -37,7 +37,7 @@ fn products_depend_on_distance() {
         let key = [1.1, 0.5, -0.6, 0.8, -0.1, 0.35];
         x[position * 6..][..6].copy_from_slice(&key);
         x[(position + distance) * 6..][..6].copy_from_slice(&query);
-        rotate(&mut x, [6, 1, 3], 40, [&cos, &sin], Way::Forward);
+        rotate(&mut x, [6, 1, 3], 40, [&cos, &sin], Direction::Forward);
         let (key, query) = (&x[position * 6..][..6], &x[(position + distance) * 6..][..6]);
         key.iter().zip(query).map(|(k, q)| k * q).sum::<f64>()
     };

@@ -27,7 +27,9 @@ fn every_name_reads_back() {
 #[test]
 fn wrong_names_are_answered_with_the_right_ones() {
     let error = "fprop".parse::<Product>().unwrap_err().to_string();
-    assert_eq!(error, "no product is called `fprop`; there are forward, grad_input, grad_weight");
+    assert_eq!(error, "no product is called \"fprop\"; possible: forward grad_input grad_weight");
+    let error = "q_prod".parse::<Operator>().unwrap_err();
+    assert_eq!(error.nearest()[0], "q_proj");
     let wrong =
         ["q_proj", "layers.q_proj", "layers.01.q_proj", "layers.+1.q_proj", "layers.1.lm_head"];
     for text in wrong {

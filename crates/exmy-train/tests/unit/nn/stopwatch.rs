@@ -1,5 +1,5 @@
 use exmy_train::nn::site::{Operator, Product};
-use exmy_train::nn::stopwatch::{Part, Stage, Way, lap, measure};
+use exmy_train::nn::stopwatch::{Direction, Part, Stage, lap, measure};
 
 #[test]
 fn laps_add_up_by_part_and_are_off_outside() {
@@ -28,6 +28,6 @@ fn a_measurement_within_another_is_its_own() {
 fn names_say_product_and_stage() {
     let part = Part::Linear(Operator::Q, Product::GradInput, Stage::Multiply);
     assert_eq!(part.to_string(), "q_proj grad_input multiply");
-    assert_eq!(Part::Norm(Way::Backward).to_string(), "norm backward");
+    assert_eq!(Part::Norm(Direction::Backward).to_string(), "norm backward");
     assert_eq!(Part::Residual.to_string(), "residual sums");
 }

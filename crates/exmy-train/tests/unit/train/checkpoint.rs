@@ -1,6 +1,6 @@
 use exmy::safetensors::{Dtype, Outline, Writer};
 use exmy_train::nn::parameters::{Init, Layout, Role};
-use exmy_train::recipe::memory::Memory;
+use exmy_train::recipe::state::RecipeState;
 use exmy_train::train::checkpoint::{
     PIECE, Progress, State, load, load_model, path, records, save, save_model, save_recorded,
 };
@@ -20,7 +20,7 @@ fn files_are_those_of_the_reference_implementation() {
     let arena = |start: usize| -> Vec<f32> {
         (start..start + layout.len()).map(|i| i as f32 * -0.37).collect()
     };
-    let memory = Memory::from_text("hot layers.0.up_proj 3 1 7\n").unwrap();
+    let memory = RecipeState::from_text("hot layers.0.up_proj 3 1 7\n").unwrap();
     let [params, m, v] = [0, 1, 2].map(|i| arena(i).into());
     let state = State { params, m, v, memory: Cow::Owned(memory) };
     let folder = tempfile::tempdir().unwrap();
@@ -111,7 +111,7 @@ fn small() -> (Layout, State<'static>) {
     layout.push("model.norm.weight".into(), &[4], Role::Norm, Init::Zeros);
     let arena =
         |start: usize| (start..start + layout.len()).map(|i| i as f32).collect::<Vec<f32>>();
-    let memory = Memory::from_text("hot layers.0.up_proj 3 1 7\n").unwrap();
+    let memory = RecipeState::from_text("hot layers.0.up_proj 3 1 7\n").unwrap();
     let [params, m, v] = [0, 20, 40].map(|i| arena(i).into());
     let state = State { params, m, v, memory: Cow::Owned(memory) };
     (layout, state)

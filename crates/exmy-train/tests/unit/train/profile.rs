@@ -1,4 +1,4 @@
-use exmy_train::nn::stopwatch::{Laps, Part, Way, lap};
+use exmy_train::nn::stopwatch::{Direction, Laps, Part, lap};
 use exmy_train::nn::{decoder, model, proxy};
 use exmy_train::train::config::Config;
 use exmy_train::train::preset::preset;
@@ -8,7 +8,7 @@ use std::time::Duration;
 #[test]
 fn parts_and_the_rest_make_the_whole() {
     let model = preset("nano").unwrap().model;
-    let profile = StepProfile::of(&model, 8, 2, || drop(lap(Part::Norm(Way::Forward))));
+    let profile = StepProfile::of(&model, 8, 2, || drop(lap(Part::Norm(Direction::Forward))));
     assert_eq!((profile.laps.len(), profile.laps[0].count), (1, 2));
     let text = StepProfile {
         time: Duration::from_millis(10),

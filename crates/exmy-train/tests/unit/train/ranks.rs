@@ -14,7 +14,7 @@ use exmy_train::train::ranks::seat::{first_host, seat};
 use exmy_train::train::ranks::tcp::{Party, Seat};
 use exmy_train::train::ranks::{Link, Staged, divides, rings};
 use exmy_train::train::record::Metrics;
-use exmy_train::train::run::{Claim, Folder, Job, Watch, claim, load_data, train_among};
+use exmy_train::train::run::{Folder, Job, RunLock, Watch, load_data, lock, train_among};
 use exmy_train::train::together::train_together;
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -74,11 +74,11 @@ fn train_counted(
     if !folder.config_file().exists() {
         folder.create(&config)?;
     }
-    let claim = claim(&folder)?.ok_or_else(|| Error::new("another process has the run"))?;
+    let lock = lock(&folder)?.ok_or_else(|| Error::new("another process has the run"))?;
     let link = |link| Box::new(Counted { link, sends: sends.clone() }) as Box<dyn Link<Cpu>>;
     let links: Vec<_> = rings(size).into_iter().map(link).collect();
     let (devices, watch) = (vec![Cpu::new(); size], &mut Until(until));
-    train_together((&devices, links), 1, Job::new(&folder, &data, watch, &claim)).map(drop)
+    train_together((&devices, links), 1, Job::new(&folder, &data, watch, &lock)).map(drop)
 }
 
 /// All files of a run but `timing.jsonl`.
@@ -203,7 +203,7 @@ fn ranks_meet_over_tcp_and_write_the_bytes_of_one() {
         let three = place.path().join(host);
         let folder = Folder::new(&three);
         folder.create(&config).unwrap();
-        let held = claim(&folder).unwrap().unwrap();
+        let held = lock(&folder).unwrap().unwrap();
         meet(seats(host, 3), &config, &folder, &data, &held);
         same(&one, &three);
     }
@@ -217,7 +217,7 @@ fn greet(party: &Party) {
 }
 
 /// Trains on ranks that meet over TCP.
-fn meet(mut seats: Vec<Seat>, config: &Config, folder: &Folder, data: &Dataset, held: &Claim) {
+fn meet(mut seats: Vec<Seat>, config: &Config, folder: &Folder, data: &Dataset, held: &RunLock) {
     thread::scope(|scope| {
         for seat in seats.drain(1..) {
             scope.spawn(move || {

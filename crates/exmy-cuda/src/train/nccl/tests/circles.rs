@@ -10,7 +10,7 @@ use crate::backend::recorded::Ways;
 use crate::train::verify;
 use exmy_train::train::ranks::Link;
 use exmy_train::train::record::Metrics;
-use exmy_train::train::run::{Folder, Job, Watch, claim, load_data};
+use exmy_train::train::run::{Folder, Job, Watch, load_data, lock};
 use exmy_train::train::together::train_together;
 
 /// How long a ring may take that takes seconds; then it hangs.
@@ -119,7 +119,7 @@ fn train((size, parts): (usize, usize), recipe: &str, ways: Ways) -> Vec<String>
     next.rotate_left(1);
     let links = remotes.iter().zip(before.drain(..).zip(next.drain(..)));
     let links = links.map(|(remote, (before, next))| {
-        Box::new(remote.way([before, next]).unwrap()) as Box<dyn Link<Cuda>>
+        Box::new(remote.link([before, next]).unwrap()) as Box<dyn Link<Cuda>>
     });
     let links: Vec<_> = links.collect();
     let place = tempfile::tempdir().unwrap();
@@ -130,9 +130,9 @@ fn train((size, parts): (usize, usize), recipe: &str, ways: Ways) -> Vec<String>
     let data = load_data(&mut config).unwrap();
     let folder = Folder::new(place.path().join("run"));
     folder.create(&config).unwrap();
-    let claim = claim(&folder).unwrap().unwrap();
+    let lock = lock(&folder).unwrap().unwrap();
     let places = (&devices[..], links);
-    train_together(places, 1, Job::new(&folder, &data, &mut Silent, &claim)).unwrap();
+    train_together(places, 1, Job::new(&folder, &data, &mut Silent, &lock)).unwrap();
     record.races()
 }
 
@@ -197,13 +197,13 @@ fn what_waits_for_a_rank_ends_with_it() {
     // It came, and does not receive.
     let remote = joined(&devices, &record).remove(0);
     let ([before, _before], [next, _next]) = (channels(1), channels(1));
-    let mut way = remote.way([Box::new(before), Box::new(next)]).unwrap();
+    let mut link = remote.link([Box::new(before), Box::new(next)]).unwrap();
     let device = devices[0].clone();
     thread::spawn(move || {
         let mut sums = device.buffer(vec![0.0; 8]);
-        way.send(&device, sums.all()).unwrap();
-        way.turn();
-        to.send(way.receive(&device, sums.all_mut()).unwrap_err().to_string())
+        link.send(&device, sums.all()).unwrap();
+        link.turn();
+        to.send(link.receive(&device, sums.all_mut()).unwrap_err().to_string())
     });
     thread::sleep(soon);
     remote.to.abort();

@@ -3,9 +3,9 @@ use exmy_lab::finding::Verdict;
 use exmy_lab::grid::GridPoint;
 use exmy_lab::measure::{Metric, Results};
 use exmy_lab::run_config::Setting;
-use exmy_lab::scale::Scale;
 use exmy_lab::studies;
 use exmy_lab::studies::bit_reduction::deeper::shares;
+use exmy_lab::study_scale::StudyScale;
 use std::collections::BTreeSet;
 
 #[test]
@@ -27,7 +27,7 @@ fn claimed(id: &str) -> &'static Figure {
 
 fn verdict_of(id: &str, scatter: f64, above: &dyn Fn(&GridPoint) -> f64) -> Verdict {
     let figure = claimed(id);
-    let setting = Setting::unread(Scale::Paper);
+    let setting = Setting::unread(StudyScale::Paper);
     let made = |point: &GridPoint, seed: u64, _: Metric| {
         let own = if point.has("E8M7") { 0.0 } else { above(point) };
         // Not the same in all arms, else there would be no scatter of differences.
@@ -62,7 +62,7 @@ fn the_bias_is_most_of_the_cost_or_not() {
 
 #[test]
 fn seeds_that_were_not_seen_judge_the_cost_alone() {
-    let setting = Setting::unread(Scale::Paper);
+    let setting = Setting::unread(StudyScale::Paper);
     let figure = claimed("BR-17");
     let runs = figure.grid.runs(&setting);
     let seeds: BTreeSet<u64> = runs.iter().map(|run| run.config.seed).collect();

@@ -1,8 +1,8 @@
 use exmy_lab::run_config::Setting;
-use exmy_lab::scale::Scale;
 use exmy_lab::studies::ALL;
 use exmy_lab::studies::mx_instabilities::causes::judge;
 use exmy_lab::studies::mx_instabilities::survival::{Ends, Survival};
+use exmy_lab::study_scale::StudyScale;
 
 /// Runs that diverge one after the other from a step on, and so many that never do.
 fn runs(diverge: u64, from: u64, never: usize) -> Ends {
@@ -44,7 +44,7 @@ fn a_recipe_is_decided_by_its_first_look() {
 fn recipes_have_the_seeds_of_their_looks() {
     let mut figures = ALL.iter().flat_map(|paper| paper.figures);
     let figure = figures.find(|figure| figure.id() == "F2-11").unwrap();
-    let runs = figure.runs(&Setting::unread(Scale::Paper));
+    let runs = figure.runs(&Setting::unread(StudyScale::Paper));
     assert_eq!(runs.len(), 9 * 30 + 2 * 20);
     let of =
         |part: &str| runs.iter().filter(|run| run.config.recipe.to_string().contains(part)).count();

@@ -1,7 +1,7 @@
 use exmy_lab::run_config::Setting;
-use exmy_lab::scale::Scale;
 use exmy_lab::studies::mx_instabilities::grids::STRESSES;
 use exmy_lab::studies::mx_instabilities::interventions::{Effect, NULL, judge};
+use exmy_lab::study_scale::StudyScale;
 use exmy_train::train::config::{Config, Train};
 
 #[test]
@@ -18,10 +18,10 @@ fn effects_compare_divergences() {
 
 #[test]
 fn the_null_changes_nothing_but_the_rate() {
-    let setting = Setting::unread(Scale::Small);
+    let setting = Setting::unread(StudyScale::Small);
     let grid = &STRESSES[0].branches;
     let [control, null] = ["control", NULL].map(|name| {
-        let points = grid.points(Scale::Small);
+        let points = grid.points(StudyScale::Small);
         let point = points.iter().find(|point| point.has(name)).unwrap();
         grid.runs_of(&setting, point).remove(0).config
     });

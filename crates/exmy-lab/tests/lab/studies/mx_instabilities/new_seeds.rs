@@ -1,7 +1,7 @@
 use exmy_lab::run_config::Setting;
-use exmy_lab::scale::Scale;
 use exmy_lab::studies::mx_instabilities::grids::NEW_SEEDS;
 use exmy_lab::studies::mx_instabilities::new_seeds::{Pairs, judge};
+use exmy_lab::study_scale::StudyScale;
 
 #[test]
 fn verdicts_count_seeds_by_every_multiple() {
@@ -21,8 +21,8 @@ fn verdicts_count_seeds_by_every_multiple() {
 #[test]
 fn seeds_are_not_those_of_the_search() {
     let runs = |scale| NEW_SEEDS.runs(&Setting::unread(scale));
-    let small = runs(Scale::Small);
+    let small = runs(StudyScale::Small);
     assert_eq!(small.len(), 24 * 6);
     assert!(small.iter().all(|planned| (21..45).contains(&planned.config.seed)));
-    assert!(runs(Scale::Smoke).is_empty());
+    assert!(runs(StudyScale::Smoke).is_empty());
 }

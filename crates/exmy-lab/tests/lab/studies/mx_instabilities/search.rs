@@ -16,8 +16,8 @@ fn verdicts_count_grid_points() {
 
 #[test]
 fn the_search_is_large_enough_to_count() {
-    use exmy_lab::scale::Scale;
+    use exmy_lab::study_scale::StudyScale;
     let mx = |point: &GridPoint| !point.has("f32") && !point.has("f32, fixed betas");
-    let points = SEARCH.points(Scale::Small);
+    let points = SEARCH.points(StudyScale::Small);
     assert!(points.iter().filter(|point| mx(point)).count() >= 200, "for F-zeta");
 }

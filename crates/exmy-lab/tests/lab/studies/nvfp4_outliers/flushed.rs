@@ -1,11 +1,11 @@
 use exmy_lab::studies::nvfp4_outliers::flushed::{Channels, claims, effective, patched};
 use exmy_lab::test_result::verdict;
-use exmy_train::recipe::memory::Memory;
+use exmy_train::recipe::state::RecipeState;
 use std::collections::{BTreeMap, BTreeSet};
 
 #[test]
 fn patched_channels_are_kept() {
-    let memory = Memory::from_text("hot layers.0.q_proj 40 2 1 3\n").unwrap();
+    let memory = RecipeState::from_text("hot layers.0.q_proj 40 2 1 3\n").unwrap();
     let hot = patched(&memory);
     let [q, other] = ["layers.0.q_proj", "layers.9.q_proj"].map(|site| site.parse().unwrap());
     assert_eq!(hot[&q], BTreeSet::from([1, 3]));

@@ -1,9 +1,9 @@
 use exmy_lab::run_config::Setting;
-use exmy_lab::scale::Scale;
 use exmy_lab::studies::nvfp4_outliers::patches::{
     COUNTS, Errors, check, claims, draw_operands, error, exact, loss, planted_channels,
 };
 use exmy_lab::studies::nvfp4_outliers::weights::data;
+use exmy_lab::study_scale::StudyScale;
 use exmy_lab::test_result::verdict;
 use exmy_train::recipe::hot::{Count, Patch, Terms};
 
@@ -44,7 +44,7 @@ fn planted_gaps_reach_each_verdict() {
 /// What is planted changes no loss by a bit in f32.
 #[test]
 fn planting_is_no_change_of_function() {
-    let setting = Setting::unread(Scale::Smoke);
+    let setting = Setting::unread(StudyScale::Smoke);
     let mut config = setting.config("gla-nano");
     config.record.eval_windows = 4;
     let text = data(&setting).unwrap();

@@ -1,8 +1,8 @@
 use exmy_lab::run_config::{RunConfig, Setting};
 use exmy_lab::runner::Silent;
-use exmy_lab::scale::Scale;
 use exmy_lab::store::Store;
 use exmy_lab::studies::nvfp4_outliers::weights::gaps;
+use exmy_lab::study_scale::StudyScale;
 use exmy_train::train::run::load_data;
 use exmy_train::train::trainer::Trainer;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ fn gaps_are_of_the_weights_of_their_step() {
                    model.kv_heads = 2\nmodel.context = 64\nrecipe = \"bf16+out=bf16\"\n\
                    train.steps = 3\ntrain.warmup = 0\ntrain.batch = 2\ntrain.lr = 1e-2\n\
                    record.eval_every = 0\nrecord.checkpoint_every = 0\nrecord.eval_windows = 4";
-    let setting = Setting::unread(Scale::Smoke);
+    let setting = Setting::unread(StudyScale::Smoke);
     let config = setting.config("sa-micro").overlaid(changes).unwrap();
     let planned = RunConfig::new(config).keeping(&[2]);
     let mut config = planned.config;

@@ -3,7 +3,7 @@ use exmy::block::Axis;
 use exmy::slice::View;
 use exmy_train::recipe::{Observer, Rounded};
 use exmy_train::train::probe::Values;
-use exmy_train::train::probe::rounding::{Rounding, exponents, flushed_p95};
+use exmy_train::train::probe::rounding::{RoundingProbe, exponents, flushed_p95};
 
 /// E2M1 in a block of 16 with the scale that 6 needs: 0.2 becomes 0, 6.9 is beyond 6.
 #[test]
@@ -13,7 +13,7 @@ fn by_hand() {
     let mut after = [0.0_f32; 16];
     after[..5].copy_from_slice(&[6.0, 0.0, -1.0, 3.0, 0.0]);
     let (before, after) = (View::new(&before, 1, 16), View::new(&after, 1, 16));
-    let mut probe = Rounding::default();
+    let mut probe = RoundingProbe::default();
     probe.operand(&operand("e2m1/16:e8m0@floor", before, after));
     let values = measured(&mut probe);
     let part = |name: &str| {

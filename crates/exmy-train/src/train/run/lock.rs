@@ -13,14 +13,14 @@ pub fn is_at_work(folder: &Folder) -> bool {
 /// Keeps other processes out of a run's folder as long as it lives; the operating system ends it with the
 /// process, however that ends.
 #[derive(Debug)]
-pub struct Claim(#[expect(dead_code, reason = "held, not read")] fs::File);
+pub struct RunLock(#[expect(dead_code, reason = "held, not read")] fs::File);
 
-/// Claims a run; `None` if another process has it. On file systems without locks everybody gets it.
+/// Locks a run; `None` if another process has it. On file systems without locks everybody gets it.
 ///
 /// # Errors
 /// If its configuration cannot be opened.
-pub fn claim(folder: &Folder) -> Result<Option<Claim>> {
+pub fn lock(folder: &Folder) -> Result<Option<RunLock>> {
     let path = folder.config_file();
     let held = whole::hold(&path).map_err(|error| Error::io("open", &path, error))?;
-    Ok(held.map(Claim))
+    Ok(held.map(RunLock))
 }

@@ -1,9 +1,9 @@
-//! A run's way through the ring: receives are given to NCCL at once, and each is told to the rank before.
-//! Sends wait in a queue until the next rank has told its receive. A thread gives them to NCCL in their
-//! order, and the one that trains goes on. It waits for the queue only where it comes to receive for its
-//! next part.
+//! A run's link to its neighbours in the ring: receives are given to NCCL at once, and each is told to the
+//! rank before. Sends wait in a queue until the next rank has told its receive. A thread gives them to NCCL
+//! in their order, and the one that trains goes on. It waits for the queue only where it comes to receive for
+//! its next part.
 //!
-//! When the way ends, the thread does. What still waits is given up with both edges: its memory may go
+//! When the link ends, the thread does. What still waits is given up with both edges: its memory may go
 //! then.
 
 #![allow(unsafe_code)]
@@ -44,7 +44,7 @@ struct Queue {
     waiting: VecDeque<Parcel>,
     /// How many were given to NCCL.
     given: usize,
-    /// The way has ended.
+    /// The link has ended.
     closed: bool,
     /// The thread has ended, and why until somebody has said it.
     ended: bool,
@@ -80,7 +80,7 @@ impl Outbox {
         done
     }
 
-    /// Gives everything to NCCL once the next rank is ready for it, until the way ends.
+    /// Gives everything to NCCL once the next rank is ready for it, until the link ends.
     fn empty(&self, to: &Edge, stream: &Device, next: &mut dyn Wire) -> Result<()> {
         loop {
             let queue = self.wait_while(|queue| queue.waiting.is_empty() && !queue.closed);
@@ -103,7 +103,7 @@ impl Outbox {
                     .hint("all ranks need one program and one configuration"));
             }
             stream.after(&mark).map_err(Error::from)?;
-            // SAFETY: the numbers are a buffer's that outlives the way, and are not written before the next
+            // SAFETY: the numbers are a buffer's that outlives the link, and are not written before the next
             // rank has them.
             unsafe { to.transfer("send", stream, (address, len), None)? };
             self.change(|queue| {
@@ -115,7 +115,7 @@ impl Outbox {
 }
 
 /// A rank's place in the ring, for one run.
-pub struct Way {
+pub struct RingLink {
     remote: Remote,
     before: Box<dyn Wire>,
     outbox: Arc<Outbox>,
@@ -125,7 +125,7 @@ pub struct Way {
     first: usize,
 }
 
-impl Way {
+impl RingLink {
     pub(super) fn new(remote: &Remote, [before, mut next]: [Box<dyn Wire>; 2]) -> Result<Self> {
         let outbox = Arc::new(Outbox::default());
         let (queue, to, stream) = (outbox.clone(), remote.to.clone(), remote.streams[0].clone());
@@ -141,7 +141,7 @@ impl Way {
     }
 }
 
-impl Link<Cuda> for Way {
+impl Link<Cuda> for RingLink {
     fn turn(&mut self) {
         self.first = self.sent;
     }
@@ -182,7 +182,7 @@ impl Link<Cuda> for Way {
     }
 }
 
-impl Drop for Way {
+impl Drop for RingLink {
     fn drop(&mut self) {
         self.outbox.change(|queue| queue.closed = true);
         if let Some(thread) = self.thread.take() {

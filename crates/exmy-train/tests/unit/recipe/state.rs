@@ -1,5 +1,5 @@
 use exmy_train::nn::site::{Operand, Site};
-use exmy_train::recipe::memory::{Hot, Memory, ScaleWindow};
+use exmy_train::recipe::state::{Hot, RecipeState, ScaleWindow};
 
 /// 448 / amax of 100, 1000, 0, infinity and NaN: the powers 4, 1/4, ... by hand.
 #[test]
@@ -34,7 +34,7 @@ fn a_window_of_three_warms_up_and_forgets() {
 
 #[test]
 fn memory_reads_back_bit_for_bit() {
-    let mut memory = Memory::default();
+    let mut memory = RecipeState::default();
     assert_eq!(memory.to_text(), "");
     let site: Site = "layers.3.gate_proj".parse().unwrap();
     let window = ScaleWindow { step: 9, amax: vec![0.1, f32::MAX], scale: 0.25 };
@@ -42,12 +42,12 @@ fn memory_reads_back_bit_for_bit() {
     let hot = Hot { step: 100, channels: vec![0, 17], average: vec![0.1, 1e-300] };
     memory.hot.insert("lm_head".parse().unwrap(), hot);
     let text = memory.to_text();
-    assert_eq!(Memory::from_text(&text), Ok(memory));
-    assert!(Memory::from_text("hot lm_head 3 2 1").is_err());
-    assert!(Memory::from_text("cold lm_head").unwrap_err().contains("cold"));
+    assert_eq!(RecipeState::from_text(&text), Ok(memory));
+    assert!(RecipeState::from_text("hot lm_head 3 2 1").is_err());
+    assert!(RecipeState::from_text("cold lm_head").unwrap_err().contains("cold"));
 
     // Every NaN is the positive quiet one, whichever the machine made.
-    let mut broken = Memory::default();
+    let mut broken = RecipeState::default();
     let made = [0xFFC0_0000, 0x7F80_0001, 0x7FFF_FFFF, 0x7F80_0000].map(f32::from_bits);
     let window = ScaleWindow { step: 2, amax: made.into(), scale: 0.5 };
     broken.windows.insert((site, Operand::Input), window);
@@ -56,5 +56,5 @@ fn memory_reads_back_bit_for_bit() {
     let text = "window layers.3.gate_proj input 2 3f000000 7fc00000 7fc00000 7fc00000 7f800000\n\
                 hot layers.3.gate_proj 2 1 4 7ff8000000000000 fff0000000000000\n";
     assert_eq!(broken.to_text(), text);
-    assert_eq!(Memory::from_text(text).unwrap().to_text(), text);
+    assert_eq!(RecipeState::from_text(text).unwrap().to_text(), text);
 }

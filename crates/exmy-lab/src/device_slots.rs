@@ -19,7 +19,7 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// Memory that runs share.
 #[derive(Debug)]
-pub struct Turns {
+pub struct DeviceSlots {
     /// Bytes; `None` where nobody waits.
     memory: Option<u64>,
     held: Mutex<u64>,
@@ -28,8 +28,8 @@ pub struct Turns {
 
 /// Room for a run, until it is dropped.
 #[derive(Debug)]
-pub struct Turn<'a> {
-    turns: &'a Turns,
+pub struct Slot<'a> {
+    slots: &'a DeviceSlots,
     bytes: u64,
 }
 
@@ -38,15 +38,15 @@ pub fn need(config: &Config) -> u64 {
     2 * MemoryNeed::of_run(config).total() + BESIDES
 }
 
-impl Turns {
+impl DeviceSlots {
     /// Of so many free bytes; without a number nobody waits.
     pub fn new(memory: Option<u64>) -> Self {
         Self { memory, held: Mutex::new(0), freed: Condvar::new() }
     }
 
     /// Waits until there is room for a run that needs so much; `None` once `goes_on` is false.
-    pub fn take(&self, need: u64, goes_on: impl Fn() -> bool) -> Option<Turn<'_>> {
-        let Some(memory) = self.memory else { return Some(Turn { turns: self, bytes: 0 }) };
+    pub fn take(&self, need: u64, goes_on: impl Fn() -> bool) -> Option<Slot<'_>> {
+        let Some(memory) = self.memory else { return Some(Slot { slots: self, bytes: 0 }) };
         let bytes = if need <= memory / 8 { need } else { memory };
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         while *held > memory - bytes {
@@ -57,13 +57,13 @@ impl Turns {
             }
         }
         *held += bytes;
-        Some(Turn { turns: self, bytes })
+        Some(Slot { slots: self, bytes })
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for Slot<'_> {
     fn drop(&mut self) {
-        *self.turns.held.lock().unwrap_or_else(PoisonError::into_inner) -= self.bytes;
-        self.turns.freed.notify_all();
+        *self.slots.held.lock().unwrap_or_else(PoisonError::into_inner) -= self.bytes;
+        self.slots.freed.notify_all();
     }
 }

@@ -8,7 +8,7 @@ use std::str::FromStr;
 /// How large a study is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Scale {
+pub enum StudyScale {
     /// Seconds: that everything works, not what comes out.
     Smoke,
     /// An hour of two cores for a paper.
@@ -17,7 +17,7 @@ pub enum Scale {
     Paper,
 }
 
-impl Scale {
+impl StudyScale {
     /// All of them, the smallest first.
     pub const ALL: [Self; 3] = [Self::Smoke, Self::Small, Self::Paper];
 
@@ -40,13 +40,13 @@ impl Scale {
     }
 }
 
-impl fmt::Display for Scale {
+impl fmt::Display for StudyScale {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
 }
 
-impl FromStr for Scale {
+impl FromStr for StudyScale {
     type Err = Error;
 
     fn from_str(word: &str) -> Result<Self> {

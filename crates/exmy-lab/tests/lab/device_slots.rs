@@ -1,10 +1,10 @@
-use exmy_lab::turns::{MOST, Turns, need};
+use exmy_lab::device_slots::{DeviceSlots, MOST, need};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// The most runs of so many bytes that were at work at once, of 24 on 16 threads and 80 bytes.
 fn at_once(need: u64) -> usize {
-    let (turns, now, most) = (Turns::new(Some(80)), AtomicUsize::new(0), AtomicUsize::new(0));
+    let (slots, now, most) = (DeviceSlots::new(Some(80)), AtomicUsize::new(0), AtomicUsize::new(0));
     let left = AtomicUsize::new(24);
     std::thread::scope(|scope| {
         for _ in 0..16 {
@@ -13,7 +13,7 @@ fn at_once(need: u64) -> usize {
                     .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1))
                     .is_ok()
                 {
-                    let _turn = turns.take(need, || true).unwrap();
+                    let _turn = slots.take(need, || true).unwrap();
                     most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
                     std::thread::sleep(Duration::from_millis(5));
                     now.fetch_sub(1, Ordering::SeqCst);
@@ -33,12 +33,12 @@ fn small_runs_share_and_large_ones_take_turns() {
 
 #[test]
 fn who_is_stopped_waits_no_longer() {
-    let turns = Turns::new(Some(80));
-    let all = turns.take(80, || true).unwrap();
-    assert!(turns.take(1, || false).is_none());
+    let slots = DeviceSlots::new(Some(80));
+    let all = slots.take(80, || true).unwrap();
+    assert!(slots.take(1, || false).is_none());
     drop(all);
-    assert!(turns.take(1, || false).is_some());
-    assert!(Turns::new(None).take(u64::MAX, || false).is_some());
+    assert!(slots.take(1, || false).is_some());
+    assert!(DeviceSlots::new(None).take(u64::MAX, || false).is_some());
 }
 
 #[test]

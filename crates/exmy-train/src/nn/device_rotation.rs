@@ -11,14 +11,14 @@ use exmy::gemm::f32::Output;
 /// difference in place of the two; each part times a Hadamard matrix over the root of the row's length, a
 /// [product](crate::nn::device::Layers::matmul) of the device. The same bits on all devices.
 #[derive(Debug)]
-pub struct Turn<D: Device> {
+pub struct DeviceRotation<D: Device> {
     signs: Buffer<D>,
     /// (part, part).
     matrix: Buffer<D>,
     part: usize,
 }
 
-impl<D: Device> Turn<D> {
+impl<D: Device> DeviceRotation<D> {
     /// The same as a rotation, but for rounding.
     ///
     /// # Panics

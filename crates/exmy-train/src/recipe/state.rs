@@ -1,8 +1,8 @@
 //! What a recipe remembers from step to step: windows of largest magnitudes, and hot channels.
 //!
 //! Most recipes remember nothing. Two mechanisms do, and a run that is resumed goes on with the same bits
-//! only if what they remember is kept with the weights: [`Memory::to_text`] and
-//! [`Memory::from_text`]. An evaluation reads the memory and leaves it alone.
+//! only if what they remember is kept with the weights: [`RecipeState::to_text`] and
+//! [`RecipeState::from_text`]. An evaluation reads the memory and leaves it alone.
 //!
 //! **Delayed scaling** (MS-AMP, arXiv 2310.18313, `common/tensor/meta.py`): a tensor's scale is
 //! `2^floor(log2(max / amax))` with the largest magnitude of the last N steps. Until N steps are over it is
@@ -67,14 +67,14 @@ impl Clone for Hot {
 
 /// Windows and hot channels; see the [module](self).
 #[derive(Debug, Default, PartialEq)]
-pub struct Memory {
+pub struct RecipeState {
     /// Windows of operands whose scales are delayed.
     pub windows: BTreeMap<(Site, Operand), ScaleWindow>,
     /// Hot channels of operators.
     pub hot: BTreeMap<Site, Hot>,
 }
 
-impl Clone for Memory {
+impl Clone for RecipeState {
     fn clone(&self) -> Self {
         Self { windows: self.windows.clone(), hot: self.hot.clone() }
     }
@@ -166,7 +166,7 @@ impl ScaleWindow {
     }
 }
 
-impl Memory {
+impl RecipeState {
     /// The hot channels of each linear operator that has a patch.
     pub fn hot_channels(&self) -> impl Iterator<Item = (Site, &[u32])> {
         self.hot.iter().map(|(site, hot)| (*site, hot.channels.as_slice()))
