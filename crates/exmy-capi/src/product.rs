@@ -43,7 +43,7 @@ pub unsafe extern "C" fn exmy_product_new(
             unsafe { (text(accumulation, "accumulation")?, optional_text(settings, "settings")?) };
         let mut spec = Spec::from(Accumulation::named(accumulation).map_err(Failure::name)?);
         let (mut format, mut rounding, mut overflow) = (Format::F32, None, None);
-        for (key, value) in pairs(settings.unwrap_or_default()) {
+        for (key, value) in pairs(settings.unwrap_or_default())? {
             match key {
                 "output" => format = named(key, value)?,
                 "round" => rounding = Some(named(key, value)?),

@@ -23,10 +23,20 @@ const KEYS: [(&str, &str); 8] = [
     ("int-invalid", "x86, riscv or arm"),
 ];
 
-/// The pairs of a text.
-pub(crate) fn pairs(text: &str) -> impl Iterator<Item = (&str, &str)> {
+/// The pairs of a text, in which each key stands once: of two values one would be lost without a word.
+pub(crate) fn pairs(text: &str) -> Result<Vec<(&str, &str)>, Failure> {
     let words = text.split([',', ' ', '\t', '\n']).filter(|word| !word.is_empty());
-    words.map(|word| word.split_once('=').unwrap_or((word, "")))
+    let mut found: Vec<(&str, &str)> = Vec::new();
+    for word in words {
+        let (key, value) = word.split_once('=').unwrap_or((word, ""));
+        if let Some((_, first)) = found.iter().find(|(other, _)| *other == key) {
+            return Err(Failure::name(format_args!(
+                "{key} is set a second time, to {value:?} after {first:?}: each setting has one value"
+            )));
+        }
+        found.push((key, value));
+    }
+    Ok(found)
 }
 
 /// A value that has a name.
@@ -58,7 +68,7 @@ pub(crate) fn unknown(
 /// The settings of a function or a conversion.
 pub(crate) fn read(text: Option<&str>) -> Result<Settings, Failure> {
     let mut settings = Settings::default();
-    for (key, value) in pairs(text.unwrap_or_default()) {
+    for (key, value) in pairs(text.unwrap_or_default())? {
         match key {
             "round" => settings.rounding = Some(named(key, value)?),
             "overflow" => settings.overflow = Some(named(key, value)?),
@@ -103,7 +113,16 @@ mod tests {
             let error = read(Some(&format!("{key}=what"))).unwrap_err();
             assert!(format!("{error:?}").contains(&format!("{key}=what")), "{error:?}");
         }
-        let error = format!("{:?}", read(Some("rounding=rne")).unwrap_err());
-        assert!(error.contains("round={rne, rna"), "{error}");
+        for (text, part) in [
+            ("rounding=rne", "round={rne, rna"),
+            (
+                "round=rtz,exact=no round=rup",
+                "round is set a second time, to \\\"rup\\\" after \\\"rtz",
+            ),
+            ("exact=no,exact=no", "exact is set a second time"),
+        ] {
+            let error = format!("{:?}", read(Some(text)).unwrap_err());
+            assert!(error.contains(part), "{error}");
+        }
     }
 }

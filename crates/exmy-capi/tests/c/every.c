@@ -134,6 +134,7 @@ static void functions(void) {
     FAILS(exmy_function_new("e4m3_ad", NULL, &function), EXMY_STATUS_NAME, "add");
     FAILS(exmy_function_new("e4m3_add", "mode=rne", &function), EXMY_STATUS_NAME, "round=");
     FAILS(exmy_function_new("e4m3_add", "round=rn", &function), EXMY_STATUS_NAME, "rne");
+    FAILS(exmy_function_new("e4m3_add", "round=rtz,round=rup", &function), EXMY_STATUS_NAME, "round is set a second");
     FAILS(exmy_function_new("f64_to_i128", NULL, &function), EXMY_STATUS_UNSUPPORTED, "64 bits");
     CHECK(function == NULL);
 }
