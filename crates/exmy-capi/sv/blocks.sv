@@ -2,7 +2,7 @@
 // short, and three designs, a quantizer to MXFP4, a packer of 6-bit codes and a dot product of MXFP4.
 //
 // +bug=1, 2 or 3 switches on a bug of that design, +cases=N is the number of random cases (10000). It prints the first
-// mismatches and ends with PASSED or FAILED.
+// mismatches and ends with PASSED, or with FAILED and an exit status that is not 0.
 
 // Four numbers as a block of MXFP4: the scale has the exponent of the largest less that of E2M1's 6, and elements are
 // rounded to nearest even and saturate. Numbers are finite, and none is below 2^-124. The bug: ties go away from zero.
@@ -344,9 +344,10 @@ module blocks;
   endtask
 
   initial begin
-    int given;
-    if ($value$plusargs("bug=%d", given) != 0) bug = given;
-    if ($value$plusargs("cases=%d", given) != 0) cases = given;
+    bug = plusarg("bug", 0, 3, 0, {
+      "the design that has its bug: 1 (quantizer: ties go away from zero), ",
+      "2 (packer: halves of a byte exchanged), 3 (dot product: a product is missing), or 0, none"});
+    cases = plusarg("cases", 1, 2147483647, 10000, "how many random cases there are, at least 1");
     blocks_by_hand();
     packing_by_hand();
     products_by_hand();
@@ -355,8 +356,12 @@ module blocks;
     $display("products: %0d negative, %0d zero", negative, zero);
     for (int which = 1; which <= 3; which++)
       $display("design %0d: %0d mismatches", which, mismatches[which]);
-    if (wrong + mismatches[1] + mismatches[2] + mismatches[3] == 0) $display("PASSED");
-    else $display("FAILED");
-    $finish;
+    if (wrong + mismatches[1] + mismatches[2] + mismatches[3] == 0) begin
+      $display("PASSED");
+      $finish;
+    end else begin
+      $display("FAILED");
+      $fatal(1, "a design or a number worked out by hand differs from exmy");
+    end
   end
 endmodule

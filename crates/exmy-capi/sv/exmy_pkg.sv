@@ -149,6 +149,21 @@ package exmy_pkg;
     return result;
   endfunction
 
+  // For benches: the whole number behind +NAME= on the command line, or `otherwise` where that does not stand. What is
+  // no number from `least` to `most` ends the simulation with `meaning`.
+  function automatic int plusarg(
+    input string name, input int least, input int most, input int otherwise, input string meaning);
+    string text;
+    int number;
+    // The option may also be a longer word that begins as this one, or have no value.
+    if (!$test$plusargs(name)) return otherwise;
+    if ($value$plusargs({name, "=%s"}, text) == 0) text = "";
+    number = text.atoi();
+    if (text != $sformatf("%0d", number) || number < least || number > most)
+      $fatal(1, "+%s=%s: there is +%s=N, %s", name, text, name, meaning);
+    return number;
+  endfunction
+
   // Random words for benches, the same in every simulator (xorshift32 of Marsaglia).
   logic [31:0] random_state = 32'h2545F491;
   function automatic logic [31:0] random_word();

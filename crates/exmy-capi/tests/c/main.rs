@@ -119,6 +119,17 @@ fn an_installed_library_is_found() {
     let mut link: Vec<&str> = flags.split_whitespace().collect();
     link.extend([rpath.as_str(), "-lm"]);
     in_each_language(&[], &link);
+    // Programs ask for the library by the name of its series of versions, which is there beside the whole version.
+    let (shared, version) = ("libexmy_capi.so", env!("CARGO_PKG_VERSION"));
+    let series = format!("{shared}.{}", version.rsplit_once('.').unwrap().0);
+    let leads_to = |name: &str| fs::read_link(lib.join(name)).unwrap();
+    assert_eq!(leads_to(shared), Path::new(&series));
+    assert_eq!(leads_to(&series), Path::new(&format!("{shared}.{version}")));
+    if !is_there("readelf") {
+        return skipped("no readelf for the name of the shared library");
+    }
+    let said = succeed(Command::new("readelf").arg("-d").arg(lib.join(shared)));
+    assert!(said.contains(&format!("soname: [{series}]")), "{said}");
 }
 
 /// Runs the lines with which a page begins, but for what builds the library, with this test's paths in place
@@ -241,10 +252,13 @@ mod long {
         path.to_str().unwrap().to_owned()
     }
 
-    /// What a bench of some designs printed, one of which has its bug (0: none), found in that one alone.
+    /// What a bench of some designs printed, one of which has its bug (0: none), found in that one alone. The
+    /// exit status says so, too: that is all that a script reads.
     fn found(folder: &Path, designs: u32, bug: u32) -> String {
         let mut bench = Command::new(folder.join("bench"));
-        let out = succeed(bench.args([&format!("+bug={bug}"), "+cases=20000"]));
+        let output = bench.args([&format!("+bug={bug}"), "+cases=20000"]).output().unwrap();
+        let out = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(output.status.success(), bug == 0, "bug {bug}: {} {out}", output.status);
         let ends = if bug == 0 { "PASSED" } else { "FAILED" };
         assert!(out.lines().any(|line| line == ends), "bug {bug}: {out}");
         for design in 1..=designs {
@@ -252,6 +266,28 @@ mod long {
             assert_eq!(clean, design != bug, "bug {bug}: {out}");
         }
         out
+    }
+
+    /// Options that mean nothing end a bench before it has tested anything, with what there is.
+    fn refuses(folder: &Path, bugs: &[&str]) {
+        for option in [
+            "+bug=99",
+            "+bug=-1",
+            "+bug=two",
+            "+bug=1x",
+            "+bug=",
+            "+bugs=1",
+            "+cases=0",
+            "+cases=few",
+        ] {
+            let output = Command::new(folder.join("bench")).arg(option).output().unwrap();
+            let text = [output.stdout, output.stderr].concat();
+            let text = String::from_utf8(text).unwrap();
+            assert!(!output.status.success() && !text.contains("PASSED"), "{option}: {text}");
+            let bug = option.starts_with("+bug");
+            let there = if bug { bugs } else { &["+cases=N, how many random cases"] };
+            assert!(there.iter().all(|part| text.contains(part)), "{option}: {text}");
+        }
     }
 
     /// Four designs in SystemVerilog, written from the documents, agree with exmy; a bug in any is found.
@@ -263,24 +299,30 @@ mod long {
         }
         let folder = tempfile::tempdir().unwrap();
         compile(folder.path(), &["designs.sv", "bench.sv"]);
+        refuses(folder.path(), &["1 (multiply-add", "2 (dot", "3 (converter", "4 (stochastic"]);
         for bug in 0..=4 {
             let out = found(folder.path(), 4, bug);
-            // What was exercised: of a row, the number of a class.
-            let count = |row: &str, class: usize| -> u32 {
-                let line = out.lines().find(|line| line.starts_with(row)).unwrap();
-                line[row.len()..].split_whitespace().nth(class).unwrap().parse().unwrap()
-            };
-            for (row, classes) in [
-                ("mulAdd operands", &[0, 1, 2, 4][..]),
-                ("mulAdd results", &[0, 1, 2, 4]),
-                ("dot operands", &[0, 1, 2, 4]),
-                ("dot results", &[0, 1, 2, 3, 4]),
-                ("converter operands", &[0, 1, 2, 4]),
-                ("converter results", &[0, 1, 2, 4]),
-                ("stochastic addends", &[0, 1, 2, 3, 4]),
-                ("stochastic results", &[0, 1, 2, 3, 4]),
+            // What was exercised: all of zero, subnormal, normal, infinite and NaN, but that E4M3 has no infinity.
+            for (row, has_infinity) in [
+                ("mulAdd operands", false),
+                ("mulAdd results", false),
+                ("dot operands", false),
+                ("dot results", true),
+                ("converter operands", true),
+                ("converter results", false),
+                ("stochastic addends", true),
+                ("stochastic results", true),
             ] {
-                assert!(classes.iter().all(|class| count(row, *class) > 0), "{row}: {out}");
+                let line = out.lines().find(|line| line.starts_with(row)).unwrap();
+                let counts: Vec<_> = line[row.len()..].split_whitespace().collect();
+                assert_eq!(counts.len(), 5, "{line}");
+                for (class, count) in counts.into_iter().enumerate() {
+                    let there = class != 3 || has_infinity;
+                    assert!(
+                        if there { count.parse::<u32>().unwrap() > 0 } else { count == "-" },
+                        "{out}"
+                    );
+                }
             }
         }
     }
@@ -294,6 +336,7 @@ mod long {
         }
         let folder = tempfile::tempdir().unwrap();
         compile(folder.path(), &["blocks.sv"]);
+        refuses(folder.path(), &["1 (quantizer", "2 (packer", "3 (dot"]);
         for bug in 0..=3 {
             let out = found(folder.path(), 3, bug);
             assert!(out.contains("by hand: 0 wrong\n"), "{out}");
@@ -337,6 +380,10 @@ mod long {
         command.env("PYTHONDONTWRITEBYTECODE", "1");
         let out = succeed(&mut command);
         assert!(out.lines().any(|line| line == "PASSED"), "{out}");
+        // It runs all bugs itself, and says so to one who asks for another.
+        let output = command.env("EXMY_BUG", "99").output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success() && said.contains("without and with its bug"), "{said}");
     }
 
     /// What `exmy vectors --style sv` prints is a package, whose cases a bench reads.
