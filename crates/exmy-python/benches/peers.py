@@ -49,7 +49,7 @@ def table(title, times, note=lambda name: ""):
 
 def quantization(rounds, device, mx, ao):
     x = torch.randn(4096, 4096, generator=torch.Generator().manual_seed(1)).to(device)
-    out = torch.empty(4096, 4096).numpy()
+    out = torch.empty(4096, 4096)
     for name, theirs in [("mxfp8-e4m3", "fp8_e4m3"), ("mxfp4", "fp4_e2m1"), ("nvfp4@torchao-0.18", None)]:
         all = {"exmy": lambda: exmy.torch.fake_quantize(x, name)}
         if device == "cpu":

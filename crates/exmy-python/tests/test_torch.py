@@ -218,12 +218,12 @@ def test_tensors_arrive_without_a_copy(kind):
         with pytest.raises(TypeError, match=kind):
             exmy.fake_quantize(x, "mxfp4")
     # And back: codes are such a tensor by a view.
-    back = torch.from_numpy(exmy.Format(kind).encode(x.float())).view(x.dtype)
+    back = exmy.Format(kind).encode(x.float()).view(x.dtype)
     assert torch.equal(back.view(torch.uint8), x.view(torch.uint8))
 
 
 def test_tensors_of_float32_are_read_where_they_lie():
-    x = torch.tensor(X, requires_grad=True)
+    x = torch.tensor(X)
     assert _arrays._array(x, "x").ctypes.data == x.data_ptr() == _tensors.plain(x, "x").data_ptr()
     same(exmy.fake_quantize(x, "nvfp4"), exmy.fake_quantize(X, "nvfp4"))
 
@@ -245,7 +245,7 @@ def test_what_a_tensor_holds_is_said():
     with pytest.raises(TypeError, match=r"two numbers a byte: b.view\(torch.uint8\)"):
         exmy.gemm(torch.ones(4, 4), four)
     with pytest.raises(ValueError, match=r"out.numpy\(\)"):
-        exmy.fake_quantize(torch.ones(4, 32), "mxfp4", out=torch.empty(4, 32))
+        exmy.fake_quantize(np.ones((4, 32), np.float32), "mxfp4", out=torch.empty(4, 32))
     # Codes of a tensor's type are no integers.
     for kind in (torch.bfloat16, torch.float16):
         x = torch.tensor([0.5, -3.0, 1000.0], dtype=kind)
@@ -260,15 +260,15 @@ def test_tensors_of_other_devices_are_refused():
 # What a tensor is, beside float32 on the CPU, and what is said of it.
 OTHERS = {
     "on meta, where tensors have shapes and no numbers": lambda: torch.empty(4, 32, device="meta"),
-    r"torch.view_as_real\(x\)|x.real and x.imag": lambda: torch.zeros(4, 32, dtype=torch.complex64),
+    r"torch.view_as_real\(x\)": lambda: torch.zeros(4, 32, dtype=torch.complex64),
     r"sparse \(torch.sparse_coo\).*x.to_dense\(\)": lambda: torch.eye(32).to_sparse(),
     r"sparse \(torch.sparse_csr\).*x.to_dense\(\)": lambda: torch.eye(32).to_sparse_csr(),
     r"quantized \(torch.quint8\).*x.dequantize\(\)": lambda: torch.quantize_per_tensor(
         torch.zeros(4, 32), 0.1, 0, torch.quint8
     ),
     r"nested.*x.to_padded_tensor": lambda: torch.nested.nested_tensor([torch.zeros(2, 32), torch.zeros(3, 32)]),
-    r"float64.*x.float\(\)|numpy.asarray\(x, numpy.float32\)": lambda: torch.zeros(4, 32, dtype=torch.float64),
-    r"int32.*x.float\(\)|numpy.asarray\(x, numpy.float32\)": lambda: torch.zeros(4, 32, dtype=torch.int32),
+    r"float64.*x.float\(\)": lambda: torch.zeros(4, 32, dtype=torch.float64),
+    r"int32.*x.float\(\)": lambda: torch.zeros(4, 32, dtype=torch.int32),
 }
 
 

@@ -5,9 +5,10 @@
     >>> exmy.fake_quantize(x, "mxfp4")
     array([[  0.,   0.,  -0., 384.]], dtype=float32)
 
-Arrays are NumPy's, or whatever offers the buffer protocol or DLPack on the CPU: PyTorch's tensors do. Those on an
-NVIDIA GPU stay there, and so do results. Arrays of float32 that are contiguous are read where they lie. Those of
-float16 and bfloat16 are widened first, which is exact. Others are refused: to round twice is another result.
+Arrays are NumPy's, or whatever offers the buffer protocol or DLPack on the CPU. Of PyTorch's tensors results are
+tensors; those on an NVIDIA GPU stay there. One that requires a gradient is refused: `exmy.torch` has gradients.
+Contiguous arrays of float32 are read where they lie. Those of float16 and bfloat16 are widened first, which is exact.
+Others are refused: to round twice is another result.
 `Array` has numbers of a format, as codes, with NumPy's ways and arithmetic that rounds once.
 
 `exmy.torch`, imported when it is asked for, has layers for PyTorch; `read_runs`, `read_metrics` and `read_probes` need

@@ -10,7 +10,7 @@ import numbers
 import numpy as np
 
 from . import _exmy
-from ._arrays import _code_type, _seed, _text
+from ._arrays import _code_type, _gpu, _seed, _text
 from ._format import Format
 
 # Functions of NumPy, the operation of each, and the rounding mode that it names.
@@ -80,15 +80,19 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
     """
 
     def __init__(self, x, format, *, rounding=None, overflow=None, seed=None, stream="quantize"):
-        """Numbers rounded to a format, as `Format.encode` does it; those of another `Array` once, too."""
+        """Numbers rounded to a format, as `Format.encode` does it; those of another `Array` once, too.
+
+        Numbers may come as a tensor of PyTorch on the CPU; the codes are an array of NumPy all the same.
+        """
         self.format = Format(format)
         how = {"rounding": rounding, "overflow": overflow, "seed": seed, "stream": stream}
         if isinstance(x, Array):
             self.codes = apply("convert", x, to=self.format, **how).codes
             return
-        self.codes = self.format.encode(x, **how)
-        if not isinstance(self.codes, np.ndarray):
+        if _gpu(x, "x"):
             raise TypeError(f"x is on {x.device}, and an exmy.Array is on the CPU: x.cpu(); Format.encode takes both")
+        codes = self.format.encode(x, **how)
+        self.codes = codes if isinstance(codes, np.ndarray) else codes.numpy()
 
     @classmethod
     def from_codes(cls, codes, format) -> Array:
@@ -175,7 +179,7 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
         """Writes numbers of the format, or others, which are rounded to it."""
         if isinstance(x, Array) and x.format != self.format:
             raise TypeError(f"x is {self.format}, and {x.format} is written to it: astype({str(self.format)!r}) rounds")
-        self.codes[key] = x.codes if isinstance(x, Array) else self.format.encode(x)
+        self.codes[key] = x.codes if isinstance(x, Array) else self.format._encoded(x)
 
     shape = property(lambda self: self.codes.shape, doc="The lengths of the axes.")
     ndim = property(lambda self: self.codes.ndim, doc="How many axes there are.")

@@ -10,10 +10,14 @@ import math
 import operator
 import os
 import sys
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from . import _exmy
+
+if TYPE_CHECKING:
+    import torch
 
 # A forked process has no threads but the one that forked it.
 if hasattr(os, "register_at_fork"):
@@ -54,21 +58,35 @@ class _Codes(np.ndarray):
     format: str
 
 
-def _gpu(x, name: str):
-    """The GPU that a tensor of PyTorch is on, which has the functions of this package; None on the CPU."""
+def _is_tensor(x) -> bool:
+    """Whether `x` is a tensor of PyTorch, which somebody then has imported."""
     torch = sys.modules.get("torch")
-    if torch is None or not isinstance(x, torch.Tensor):
+    return torch is not None and isinstance(x, torch.Tensor)
+
+
+def _to_tensor(found: np.ndarray) -> torch.Tensor:
+    """A tensor on the CPU that has the memory of a result."""
+    import torch
+
+    return torch.from_numpy(found)
+
+
+def _gpu(x, name: str):
+    """The GPU that a tensor of PyTorch is on, which has the functions of this package; None on the CPU.
+
+    Every tensor passes here first. What has no numbers in rows is refused, and what would lose its gradient.
+    """
+    if not _is_tensor(x):
         return None
     from . import _on_gpu, _tensors
 
-    # Refuses what has no numbers in rows.
     index = _tensors.gpu_of(x, name)
+    _tensors.check_gradient(x, name)
     return None if index is None else _on_gpu.Gpu(index)
 
 
 def _tensor(x, name: str) -> np.ndarray:
-    torch = sys.modules.get("torch")
-    if torch is None or not isinstance(x, torch.Tensor):
+    if not _is_tensor(x):
         if x.__dlpack_device__()[0] not in _HOST:
             where = getattr(x, "device", "another device")
             raise TypeError(
@@ -77,7 +95,10 @@ def _tensor(x, name: str) -> np.ndarray:
         return np.from_dlpack(x)
     if _gpu(x, name) is not None:
         raise TypeError(f"{name} is on {x.device}, and an array on the CPU is needed: {name}.cpu()")
-    x, kind = x.detach(), str(x.dtype).partition(".")[2]
+    import torch
+
+    # Views that are negated when they are read are not so in memory.
+    x, kind = x.detach().resolve_conj().resolve_neg(), str(x.dtype).partition(".")[2]
     if kind.endswith("_x2"):
         raise TypeError(
             f"{name} has elements of {kind}, two numbers a byte: {name}.view(torch.uint8) has the bytes, whose low and "
@@ -103,9 +124,12 @@ def _is_float(x: np.ndarray, *names: str) -> bool:
     return x.dtype.isnative and x.dtype.name in names
 
 
-def _numbers(x, name: str, *, wide: bool = False) -> np.ndarray:
-    """`x` as an array of float32, without a copy where it is one; of float64 if it may be as wide."""
-    x = _array(x, name)
+def _numbers(x, name: str, *, wide: bool = False, tensor: bool = False) -> np.ndarray:
+    """`x` as an array of float32, without a copy where it is one; of float64 if it may be as wide.
+
+    What is refused is told in PyTorch's words if it is a tensor, or was one.
+    """
+    tensor, x = tensor or _is_tensor(x), _array(x, name)
     if _is_float(x, "float32", *(["float64"] if wide else [])):
         return x
     codes, kind = _narrow(x) or (None, None)
@@ -114,22 +138,30 @@ def _numbers(x, name: str, *, wide: bool = False) -> np.ndarray:
     if kind == "bfloat16":
         return np.left_shift(codes, 16, dtype=np.uint32).view(np.float32)
     takes = "float64, float32, float16 or bfloat16" if wide else "float32, float16 or bfloat16"
-    raise TypeError(f"{name} has elements of {_kind(x, kind)}, and {takes} is needed: {_how(x, name, kind, wide)}")
+    raise TypeError(
+        f"{name} has elements of {_kind(x, kind)}, and {takes} is needed: "
+        f"{_how(x, name, kind, wide, tensor)}"
+    )
 
 
 def _kind(x: np.ndarray, kind: str | None) -> str:
     return kind or str(x.dtype.newbyteorder("=") if x.dtype.isnative else x.dtype.str)
 
 
-def _how(x: np.ndarray, name: str, kind: str | None, wide: bool) -> str:
+def _how(x: np.ndarray, name: str, kind: str | None, wide: bool, tensor: bool) -> str:
     """What makes numbers that can be read of others."""
     if kind is not None:
         return f"exmy.Format({kind!r}).decode({name}) has their values"
+    if x.dtype.kind == "c" and tensor:
+        return f"torch.view_as_real({name}) has their parts as numbers"
     if x.dtype.kind == "c":
         return f"{name}.real and {name}.imag are two arrays"
     if x.dtype.kind not in "biuf":
         return "an array of numbers"
-    how = f"numpy.asarray({name}, numpy.{'float64' if wide else 'float32'}) rounds them to the nearest"
+    how = f"numpy.asarray({name}, numpy.{'float64' if wide else 'float32'})"
+    if tensor:
+        how = f"{name}.double()" if wide else f"{name}.float()"
+    how += " rounds them to the nearest"
     codes = x.dtype.kind == "u" and x.dtype.itemsize <= 2
     return how + (f"; if they are codes, exmy.Array.from_codes({name}, 'e4m3') says of what" if codes else "")
 

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
 from . import _exmy
-from ._arrays import _array, _code_type, _Codes, _gpu, _is_float, _narrow, _numbers, _plain, _seed, _text, _whole
+from ._arrays import (
+    _array,
+    _code_type,
+    _Codes,
+    _gpu,
+    _is_tensor,
+    _narrow,
+    _numbers,
+    _plain,
+    _seed,
+    _text,
+    _to_tensor,
+    _whole,
+)
 
 if TYPE_CHECKING:
     import torch
@@ -49,23 +62,34 @@ class Format(_exmy.Format):
         """The value of one code, rounded to nearest even where the format is wider than float64."""
         return super().value(_whole(code, "code"))
 
-    def encode(self, x, *, rounding=None, overflow=None, seed=None, stream="quantize") -> np.ndarray | torch.Tensor:
+    @overload
+    def encode(
+        self, x: torch.Tensor, *, rounding=None, overflow=None, seed=None, stream="quantize"
+    ) -> torch.Tensor: ...
+    @overload
+    def encode(self, x, *, rounding=None, overflow=None, seed=None, stream="quantize") -> np.ndarray: ...
+    def encode(self, x, *, rounding=None, overflow=None, seed=None, stream="quantize"):
         """The codes of an array, in the smallest unsigned integers that hold them, each rounded once.
 
         `x` has elements of float16, bfloat16, float32 or float64, or is a list of numbers. `rounding` is to nearest
         even unless it is a mode such as "rtz" or "sr8", which needs a `seed`; `overflow` is a policy such as
         "sat-finite". Unless it is "sat-none", formats without infinities saturate, where types of ml_dtypes have NaN.
-        Of a tensor on a GPU, which has no float64, codes are one there.
+        Of a tensor of PyTorch codes are one where it is; GPUs take no float64.
         """
         rounding = None if rounding is None else _text(rounding, "rounding", "rtz")
         overflow = None if overflow is None else _text(overflow, "overflow", "sat-none")
         if gpu := _gpu(x, "x"):
             return gpu.encode(self, x, rounding, overflow, seed, stream)
-        x = _array(x, "x")
+        codes = self._encoded(x, rounding, overflow, seed, stream)
+        return _to_tensor(codes) if _is_tensor(x) else codes
+
+    def _encoded(self, x, rounding=None, overflow=None, seed=None, stream="quantize") -> np.ndarray:
+        """The codes of an array, or of a tensor on the CPU, as an array of NumPy."""
+        tensor, x = _is_tensor(x), _array(x, "x")
         # Tensors of bfloat16 and float8 come as their codes, which are no integers to be encoded.
         if not isinstance(x, _Codes) and x.dtype.kind in "iu" and np.all(np.abs(x.astype(np.float64)) < 2.0**53):
             x = x.astype(np.float64)
-        x = _plain(_numbers(x, "x", wide=True))
+        x = _plain(_numbers(x, "x", wide=True, tensor=tensor))
         wide = x.dtype == np.float64
         codes = np.empty(x.shape, _code_type(self.bits))
         # A single number is read and written as an array of one.
@@ -78,21 +102,26 @@ class Format(_exmy.Format):
 
         return Array(x, self, rounding=rounding, overflow=overflow, seed=seed, stream=stream)
 
-    def decode(self, codes) -> np.ndarray | torch.Tensor:
+    @overload
+    def decode(self, codes: torch.Tensor) -> torch.Tensor: ...
+    @overload
+    def decode(self, codes) -> np.ndarray: ...
+    def decode(self, codes):
         """The values of codes as float32, or as float64 where that has not all of them.
 
-        `codes` are unsigned integers, or an array of the format's own type in NumPy or ml_dtypes.
+        `codes` are unsigned integers, or of the format's own type in NumPy, ml_dtypes or PyTorch. Those of a tensor
+        have their values in one.
         """
         if gpu := _gpu(codes, "codes"):
             return gpu.decode(self, codes)
-        codes = self._codes_of(codes)
+        tensor, codes = _is_tensor(codes), self._codes_of(codes)
         values = np.empty(codes.shape, np.float32 if self._fits_f32 else np.float64)
         self._decode(np.atleast_1d(_plain(codes)), np.atleast_1d(values))
-        return values
+        return _to_tensor(values) if tensor else values
 
     def _codes_of(self, codes) -> np.ndarray:
         """Codes of this format as integers, without a copy where they are such."""
-        codes, of = _array(codes, "codes"), np.dtype(_code_type(self.bits))
+        tensor, codes, of = _is_tensor(codes), _array(codes, "codes"), np.dtype(_code_type(self.bits))
         narrow, kind = _narrow(codes) or (None, None)
         if kind is not None and _is_name_of(kind, self):
             codes = narrow
@@ -101,7 +130,7 @@ class Format(_exmy.Format):
         elif codes.dtype.isnative and codes.dtype.kind == "f" and _is_name_of(codes.dtype.name, self):
             codes = codes.view(of)
         else:
-            how = f"numpy.asarray(codes, numpy.{of.name})"
+            how = f"codes.to(torch.{of.name})" if tensor else f"numpy.asarray(codes, numpy.{of.name})"
             if kind is not None:
                 how = f"exmy.Format({kind!r}).decode(codes) has their values"
             elif codes.dtype.kind == "f":

@@ -1,11 +1,12 @@
-"""Quantizers, blocks and products: what `exmy` has for arrays of NumPy and what comes as such."""
+"""Quantizers, blocks and products: what `exmy` has for arrays of NumPy, and for tensors, of which results are tensors.
+"""
 
 from __future__ import annotations
 
 import math
 import numbers
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from ._arrays import (
     _code_type,
     _gpu,
     _is_float,
+    _is_tensor,
     _matrix,
     _narrow,
     _numbers,
@@ -23,6 +25,7 @@ from ._arrays import (
     _rows,
     _seed,
     _text,
+    _to_tensor,
     _whole,
 )
 from ._format import Format
@@ -32,17 +35,21 @@ if TYPE_CHECKING:
 
 
 class Blocks:
-    """A matrix of codes with the scales of its blocks; see `quantize`."""
+    """A matrix of codes with the scales of its blocks; see `quantize`.
+
+    Parts and values are arrays of NumPy, of a tensor of PyTorch tensors where that was.
+    """
 
     _gpu = None
 
-    def __init__(self, inner: _exmy.Blocks, shape: tuple[int, ...], moved: int | None):
-        self._inner, self.shape, self._moved = inner, shape, moved
+    def __init__(self, inner: _exmy.Blocks, shape: tuple[int, ...], moved: int | None, tensors: bool = False):
+        self._inner, self.shape, self._moved, self._tensors = inner, shape, moved, tensors
 
     @classmethod
     def from_parts(cls, format, shape, packed, scales, tensor_scale=None, *, axis=-1) -> Blocks:
         """A matrix of its parts, as `packed`, `scales` and `tensor_scale` give them. Blocks lie along `axis`.
 
+        Parts of what is made are tensors of PyTorch where these are.
         A tensor scale that is NaN or infinite is refused, also where `quantize` found it in an array with a NaN: no
         number could be read back.
         """
@@ -57,6 +64,7 @@ class Blocks:
             from . import _on_gpu
 
             return _on_gpu.blocks(str(format), (rows, cols), axis % 2 == 1, packed, scales, tensor_scale)
+        tensors = _is_tensor(packed) or _is_tensor(scales)
         packed, scales = np.asarray(packed), np.asarray(scales)
         if packed.dtype != np.uint8 or scales.dtype.kind != "u" or not scales.dtype.isnative:
             raise TypeError(
@@ -65,7 +73,7 @@ class Blocks:
             )
         parts = packed.tobytes(), scales.tobytes()
         made = _exmy.Blocks.from_parts(str(format), (rows, cols), axis % 2 == 1, *parts, tensor_scale)
-        return cls(made, (rows, cols), None)
+        return cls(made, (rows, cols), None, tensors)
 
     def _check_stored(self) -> None:
         scale = self.tensor_scale
@@ -76,7 +84,7 @@ class Blocks:
         self._check_stored()
         inner = self._inner
         parts = inner.name, inner.shape, inner.along_cols, inner.packed, inner.packed_scales, inner.tensor_scale
-        return _again, (parts, self.shape, self._moved)
+        return _again, (parts, self.shape, self._moved, self._tensors)
 
     @property
     def axis(self) -> int:
@@ -106,29 +114,30 @@ class Blocks:
         return self._inner.tensor_scale
 
     @property
-    def codes(self) -> np.ndarray:
+    def codes(self) -> np.ndarray | torch.Tensor:
         """The codes of the elements, one in each integer, in the shape of the array."""
         rows = np.empty(self._inner.shape, _code_type(self.element.bits))
         self._inner._codes(rows)
-        return self._back(rows)
+        return self._given(self._back(rows))
 
     @property
-    def packed(self) -> np.ndarray:
+    def packed(self) -> np.ndarray | torch.Tensor:
         """The codes as a stream of bits, row by row, the first one in the low bits of the first byte."""
-        return np.frombuffer(self._inner.packed, np.uint8).copy()
+        return self._given(np.frombuffer(self._inner.packed, np.uint8).copy())
 
     @property
-    def scales(self) -> np.ndarray:
+    def scales(self) -> np.ndarray | torch.Tensor:
         """The codes of the scales, one a block, in rows and columns of blocks."""
         (rows, cols), (high, wide) = self._inner.shape, self._inner.block
         shape = -(-rows // high), -(-cols // wide)
-        return np.frombuffer(self._inner.packed_scales, _code_type(self.scale.bits)).reshape(shape).copy()
+        scales = np.frombuffer(self._inner.packed_scales, _code_type(self.scale.bits))
+        return self._given(scales.reshape(shape).copy())
 
-    def dequantize(self) -> np.ndarray:
+    def dequantize(self) -> np.ndarray | torch.Tensor:
         """The values: code times scale, in the shape of the array."""
         rows = np.empty(self._inner.shape, np.float32)
         self._inner._dequantize(rows)
-        return self._back(rows)
+        return self._given(self._back(rows))
 
     def __array__(self, dtype=None, copy=None) -> np.ndarray:
         return np.asarray(self.dequantize(), dtype)
@@ -136,6 +145,10 @@ class Blocks:
     def cpu(self) -> Blocks:
         """The same blocks in the memory of the host, where they are already unless `x` was on a GPU."""
         return self
+
+    def _given(self, found: np.ndarray) -> np.ndarray | torch.Tensor:
+        """A result as it is given out."""
+        return _to_tensor(found) if self._tensors else found
 
     def _back(self, rows):
         if self._moved is None:
@@ -150,8 +163,24 @@ class Blocks:
         return f"<exmy.Blocks {self.format} of shape {self.shape}>"
 
 
-def _again(parts, shape, moved) -> Blocks:
-    return Blocks(_exmy.Blocks.from_parts(*parts), shape, moved)
+def _again(parts, shape, moved, tensors=False) -> Blocks:
+    return Blocks(_exmy.Blocks.from_parts(*parts), shape, moved, tensors)
+
+
+def _memory_of(out, x: np.ndarray, tensor: bool) -> np.ndarray:
+    """The array of `out`, which has to be what `x` is: an array, or a tensor."""
+    if _is_tensor(out) and tensor:
+        from . import _tensors
+
+        fits = _tensors.gpu_of(out, "out") is None and str(out.dtype) == "torch.float32" and out.is_contiguous()
+        if fits and tuple(out.shape) == x.shape:
+            return _tensors.written(out).numpy()
+    elif not tensor and isinstance(out, np.ndarray) and _is_float(out, "float32") and out.shape == x.shape:
+        return out
+    if tensor:
+        raise ValueError(f"out is a contiguous tensor of float32 of shape {x.shape} on the CPU, as x")
+    how = "; out.numpy() is one of a tensor" if hasattr(out, "__dlpack__") else ""
+    raise ValueError(f"out is an array of NumPy of float32 of shape {x.shape}, that of x{how}")
 
 
 class Quantizer(_exmy.Quantizer):
@@ -168,35 +197,40 @@ class Quantizer(_exmy.Quantizer):
             raise TypeError(f'a quantizer is a text such as "nvfp4", a Quantizer or a Format, and here it is a {kind}')
         return super().__new__(cls, str(name))
 
-    def fake_quantize(self, x, *, axis=-1, seed=None, stream="quantize", out=None) -> np.ndarray | torch.Tensor:
-        """The values that `x` has in low precision; after a rotation still rotated.
+    @overload
+    def fake_quantize(
+        self, x: torch.Tensor, *, axis=-1, seed=None, stream="quantize", out: torch.Tensor | None = None
+    ) -> torch.Tensor: ...
+    @overload
+    def fake_quantize(self, x, *, axis=-1, seed=None, stream="quantize", out=None) -> np.ndarray: ...
+    def fake_quantize(self, x, *, axis=-1, seed=None, stream="quantize", out=None):
+        """The values that `x` has in low precision, as float32; after a rotation still rotated.
 
         Blocks lie along `axis`, the one that a product sums along. Stochastic modes need a `seed`: element `i` of
         the matrix takes word `i` of the stream. `out` is an array of float32 of the shape of `x`, contiguous. Of a
-        tensor on a GPU results are one there, and `out` is.
+        tensor of PyTorch results are one where it is, and `out` is.
         """
         if gpu := _gpu(x, "x"):
             return gpu.fake_quantize(self, x, axis, seed, stream, out)
-        x = _numbers(x, "x")
+        tensor, x = _is_tensor(x), _numbers(x, "x")
         matrix, along, moved = _matrix(x, axis)
-        if out is not None:
-            if not (isinstance(out, np.ndarray) and _is_float(out, "float32") and out.shape == x.shape):
-                how = "; out.numpy() is one of a tensor" if hasattr(out, "__dlpack__") else ""
-                raise ValueError(f"out is an array of NumPy of float32 of shape {x.shape}, that of x{how}")
-            if moved is not None:
-                raise ValueError(f"axis is {axis}, and out takes the last axis alone, or the first of a matrix")
-        target = np.empty(matrix.shape, np.float32) if out is None else out
+        if out is not None and moved is not None:
+            raise ValueError(f"axis is {axis}, and out takes the last axis alone, or the first of a matrix")
+        target = np.empty(matrix.shape, np.float32) if out is None else _memory_of(out, x, tensor)
         self._fake_quantize(matrix, _rows(matrix), along, _seed(seed), stream, target)
-        return target if moved is None else np.moveaxis(target, -1, moved)
+        if out is not None:
+            return out
+        found = target if moved is None else np.moveaxis(target, -1, moved)
+        return _to_tensor(found) if tensor else found
 
     def quantize(self, x, *, axis=-1, seed=None, stream="quantize") -> Blocks:
-        """The codes and scales of `x`; of a tensor on a GPU blocks there, whose parts are tensors."""
+        """The codes and scales of `x`; of a tensor of PyTorch blocks where it is, whose parts are tensors."""
         if gpu := _gpu(x, "x"):
             return gpu.quantize(self, x, axis, seed, stream)
-        x = _numbers(x, "x")
+        tensor, x = _is_tensor(x), _numbers(x, "x")
         matrix, along, moved = _matrix(x, axis)
         made = self._quantize(matrix, _rows(matrix), along, _seed(seed), stream)
-        return Blocks(made, x.shape, moved)
+        return Blocks(made, x.shape, moved, tensor)
 
     def __repr__(self) -> str:
         return f"exmy.Quantizer({str(self)!r})"
@@ -209,7 +243,13 @@ def _quantizer(quantizer) -> Quantizer:
     return quantizer if isinstance(quantizer, Quantizer) else Quantizer(quantizer)
 
 
-def fake_quantize(x, quantizer, *, axis=-1, seed=None, stream="quantize", out=None) -> np.ndarray | torch.Tensor:
+@overload
+def fake_quantize(
+    x: torch.Tensor, quantizer, *, axis=-1, seed=None, stream="quantize", out: torch.Tensor | None = None
+) -> torch.Tensor: ...
+@overload
+def fake_quantize(x, quantizer, *, axis=-1, seed=None, stream="quantize", out=None) -> np.ndarray: ...
+def fake_quantize(x, quantizer, *, axis=-1, seed=None, stream="quantize", out=None):
     """`Quantizer(quantizer).fake_quantize(x, ...)`."""
     return _quantizer(quantizer).fake_quantize(x, axis=axis, seed=seed, stream=stream, out=out)
 
@@ -260,15 +300,22 @@ def _operand(x, name: str):
     return (_plain(x), x.shape, False, codes), x.shape
 
 
-def gemm(a, b, *, sum="fast", output=None, rounding=None, seed=None) -> np.ndarray | torch.Tensor:
+@overload
+def gemm(a: torch.Tensor, b, *, sum="fast", output=None, rounding=None, seed=None) -> torch.Tensor: ...
+@overload
+def gemm(a, b: torch.Tensor, *, sum="fast", output=None, rounding=None, seed=None) -> torch.Tensor: ...
+@overload
+def gemm(a, b, *, sum="fast", output=None, rounding=None, seed=None) -> np.ndarray | torch.Tensor: ...
+def gemm(a, b, *, sum="fast", output=None, rounding=None, seed=None):
     """C = A B in a stated order of summation, the same bits on any machine.
 
     `a` and `b` are arrays of float32, of float16, of types of ml_dtypes, or `Blocks`, those of `a` along its last axis
     and of `b` along its first. `sum` names the order: "exact", "fma", "fast", or a matrix unit such as "hopper", which
     takes operands of the types that it has: two of bfloat16, say, or the file that describes one, "unit.toml" (a text
     or a path). `output` is a format that results are
-    rounded to, float32 unless it is given; they are returned as float32 either way. Of tensors and `Blocks` on a GPU
-    results are a tensor there; the orders with kernels are "fast", "blocked256" and "hopper".
+    rounded to, float32 unless it is given; they are returned as float32 either way. Where an operand is a tensor of
+    PyTorch, or `Blocks` of one, results are a tensor. On a GPU the orders with kernels are "fast", "blocked256" and
+    "hopper".
     """
     rounding = None if rounding is None else _text(rounding, "rounding", "rtz")
     output = None if output is None else str(Format(output))
@@ -281,10 +328,11 @@ def gemm(a, b, *, sum="fast", output=None, rounding=None, seed=None) -> np.ndarr
         raise TypeError(f"{where}; a product is of two on one device: torch.as_tensor(a, device=b.device)")
     if on[0]:
         return on[0].gemm(a, b, _shape(a.shape, b.shape), sum, output, rounding, seed)
+    tensors = any(x._tensors if isinstance(x, Blocks) else _is_tensor(x) for x in (a, b))
     (a, a_shape), (b, b_shape) = _operand(a, "a"), _operand(b, "b")
     out = np.empty(_shape(a_shape, b_shape), np.float32)
     _exmy.gemm(a, b, sum, output, rounding, _seed(seed), out)
-    return out
+    return _to_tensor(out) if tensors else out
 
 
 def random_words(seed: int, stream: str | tuple, count: int, *, first: int = 0) -> np.ndarray:

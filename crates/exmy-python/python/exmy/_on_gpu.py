@@ -48,7 +48,7 @@ class Gpu:
             _check_out(self.index, out, x, axis, moved)
         target = _tensors.empty(matrix.shape, matrix) if out is None else out
         how = _rows(matrix), along, _seed(seed), stream
-        self._call(quantizer._fake_quantize_on, matrix, *how, target.detach())
+        self._call(quantizer._fake_quantize_on, matrix, *how, target if out is None else _tensors.written(out))
         return target if moved is None else torch.moveaxis(target, -1, moved)
 
     def encode(self, format: Format, x: torch.Tensor, rounding, overflow, seed, stream) -> torch.Tensor:
@@ -104,8 +104,6 @@ def _check_out(gpu: int, out, x: torch.Tensor, axis: int, moved: int | None) -> 
     fits = isinstance(out, torch.Tensor) and out.shape == x.shape and out.dtype == torch.float32
     if not fits or _tensors.gpu_of(out, "out") != gpu or not out.is_contiguous():
         raise ValueError(f"out is a contiguous tensor of float32 of shape {tuple(x.shape)} on {x.device}, as x")
-    if out.requires_grad:
-        raise ValueError("out requires a gradient, which exmy does not compute: exmy.torch.fake_quantize(x, ..)")
     if moved is not None:
         raise ValueError(f"axis is {axis}, and out takes the last axis alone, or the first of a matrix")
     if out.data_ptr() % 256:
@@ -119,7 +117,7 @@ class GpuBlocks(Blocks):
     """Blocks on a GPU; parts and values are tensors there."""
 
     def __init__(self, inner: _exmy.GpuBlocks, shape: tuple[int, ...], moved: int | None, device: torch.device):
-        super().__init__(inner, shape, moved)
+        super().__init__(inner, shape, moved, True)
         self.device, self._gpu = device, Gpu(inner.device)
 
     def _made(self, write, shape, kind=torch.float32) -> torch.Tensor:
@@ -147,7 +145,7 @@ class GpuBlocks(Blocks):
         inner = self._inner
         parts = (one.cpu().numpy().tobytes() for one in (self.packed, self.scales))
         made = _exmy.Blocks.from_parts(inner.name, inner.shape, inner.along_cols, *parts, inner.tensor_scale)
-        return Blocks(made, self.shape, self._moved)
+        return Blocks(made, self.shape, self._moved, True)
 
     def _moveaxis(self, rows: torch.Tensor, axis: int) -> torch.Tensor:
         return torch.moveaxis(rows, -1, axis)

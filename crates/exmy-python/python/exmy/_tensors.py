@@ -6,7 +6,6 @@ be read is refused in words that say what would be.
 
 from __future__ import annotations
 
-import numpy as np
 import torch
 
 KINDS = (torch.float32, torch.bfloat16, torch.float16)
@@ -36,9 +35,27 @@ def gpu_of(x: torch.Tensor, name: str) -> int | None:
     raise TypeError(f"{name} is on {x.device}, and exmy computes on the CPU and on NVIDIA GPUs: {name}.cpu()")
 
 
+def check_gradient(x: torch.Tensor, name: str) -> None:
+    """Refuses a tensor whose gradient PyTorch would look for: no function outside of `exmy.torch` has one."""
+    if x.requires_grad and torch.is_grad_enabled():
+        raise RuntimeError(
+            f"{name} requires a gradient, which ends here: exmy.torch.fake_quantize({name}, 'nvfp4') hands it on as it "
+            f"is, exmy.torch.Linear multiplies; for numbers alone {name}.detach(), or torch.no_grad()"
+        )
+
+
 def empty(shape, like, kind: torch.dtype = torch.float32) -> torch.Tensor:
     """A tensor to be written, where another one is."""
     return torch.empty(tuple(shape), dtype=kind, device=like.device)
+
+
+def written(out: torch.Tensor) -> torch.Tensor:
+    """A tensor to be written that PyTorch shall know to be: a graph that saved its old numbers then says so."""
+    if out.requires_grad:
+        raise ValueError("out requires a gradient, which exmy does not compute: exmy.torch.fake_quantize(x, ..)")
+    if not out.is_inference():
+        torch.autograd.graph.increment_version(out)
+    return out.detach()
 
 
 def aligned(x: torch.Tensor) -> torch.Tensor:
@@ -77,6 +94,4 @@ def wait(gpu: int | None) -> None:
 def rounded(x: torch.Tensor, name: str, quantizer, axis: int, seed, stream) -> torch.Tensor:
     """The values of a tensor in low precision, in its own type and place."""
     found = quantizer.fake_quantize(plain(x, name), axis=axis, seed=seed, stream=stream)
-    if not isinstance(found, torch.Tensor):
-        found = torch.from_numpy(np.ascontiguousarray(found))
-    return found.to(x.dtype)
+    return found.contiguous().to(x.dtype)
