@@ -1,7 +1,7 @@
 //! The name that the shared library gives itself on Linux, as cargo-c does: `libexmy_capi.so.0.1`.
 //!
-//! A program that is linked with the library asks for it by this name, not by the path it was found at. Of a version
-//! that is not compatible the name is another, so both can be installed.
+//! A program that is linked with the library asks for it by this name, not by the path it was found at. Of a
+//! version that is not compatible the name is another, so both can be installed.
 
 use std::env;
 

@@ -119,7 +119,7 @@ fn an_installed_library_is_found() {
     let mut link: Vec<&str> = flags.split_whitespace().collect();
     link.extend([rpath.as_str(), "-lm"]);
     in_each_language(&[], &link);
-    // Programs ask for the library by the name of its series of versions, which is there beside the whole version.
+    // Programs ask for the library by the name of its series of versions.
     let (shared, version) = ("libexmy_capi.so", env!("CARGO_PKG_VERSION"));
     let series = format!("{shared}.{}", version.rsplit_once('.').unwrap().0);
     let leads_to = |name: &str| fs::read_link(lib.join(name)).unwrap();
@@ -302,7 +302,7 @@ mod long {
         refuses(folder.path(), &["1 (multiply-add", "2 (dot", "3 (converter", "4 (stochastic"]);
         for bug in 0..=4 {
             let out = found(folder.path(), 4, bug);
-            // What was exercised: all of zero, subnormal, normal, infinite and NaN, but that E4M3 has no infinity.
+            // What was exercised: zero, subnormal, normal, infinite and NaN, but that E4M3 has no infinity.
             for (row, has_infinity) in [
                 ("mulAdd operands", false),
                 ("mulAdd results", false),
