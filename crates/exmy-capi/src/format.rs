@@ -7,7 +7,7 @@ use std::mem::MaybeUninit;
 
 use exmy::Format;
 
-use crate::arrays::{text, write_text};
+use crate::arrays::{code_bytes, text, write_text};
 use crate::status::{ExmyStatus, Failure, given, guard, make};
 
 /// A number format.
@@ -77,16 +77,6 @@ impl From<Format> for ExmyFormatFacts {
             has_nan: format.has_nan().into(),
             has_infinity: format.has_infinity().into(),
         }
-    }
-}
-
-/// Bytes of the smallest integer of C that holds so many bits.
-pub(crate) const fn code_bytes(bits: u32) -> u32 {
-    match bits {
-        0..=8 => 1,
-        9..=16 => 2,
-        17..=32 => 4,
-        _ => 8,
     }
 }
 

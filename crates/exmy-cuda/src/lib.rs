@@ -11,6 +11,7 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![deny(unsafe_code)]
+#![cfg_attr(not(feature = "train"), allow(dead_code, reason = "marks and graphs are for training"))]
 
 mod backend;
 mod blocks;

@@ -7,6 +7,7 @@
 
 use std::ops::Range;
 
+use exmy::block::Axis;
 use pyo3::buffer::{Element, PyBuffer};
 use pyo3::prelude::*;
 
@@ -95,4 +96,9 @@ impl<T: Element> Output<T> {
         // of ours shares its memory.
         unsafe { std::slice::from_raw_parts_mut(self.0.buf_ptr().cast(), count) }
     }
+}
+
+/// Blocks lie along the columns of rows (True) or along rows, that is down the columns.
+pub(crate) const fn axis(along_cols: bool) -> Axis {
+    if along_cols { Axis::Cols } else { Axis::Rows }
 }

@@ -7,7 +7,7 @@ use pyo3::buffer::Element;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::array::{Input, Output};
+use crate::array::{Input, Output, axis};
 use crate::format::{Address, Format, random};
 use crate::gpu::Gpu;
 use crate::gpu::blocks::GpuBlocks;
@@ -21,11 +21,6 @@ pub(crate) struct Quantizer(exmy::Quantizer);
 /// A matrix of packed codes with the scales of its blocks.
 #[pyclass(frozen, module = "exmy._exmy")]
 pub(crate) struct Blocks(pub(crate) BlockTensor);
-
-/// Blocks lie along the columns of rows (True) or along rows, that is down the columns.
-pub(crate) const fn axis(along_cols: bool) -> Axis {
-    if along_cols { Axis::Cols } else { Axis::Rows }
-}
 
 /// A matrix of so many rows and columns.
 pub(crate) fn matrix<'a, T: Element>(

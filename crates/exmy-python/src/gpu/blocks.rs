@@ -8,7 +8,7 @@ use exmy_cuda::{BlockTensor, Buffer, Converter, Element, View};
 use pyo3::prelude::*;
 
 use super::{Gpu, failed};
-use crate::blocks::axis;
+use crate::array::axis;
 use crate::format::Format;
 use crate::{compute, value_error};
 
