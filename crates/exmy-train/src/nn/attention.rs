@@ -10,10 +10,11 @@
 //! a product is one chain of fused multiply-adds from +0, in ascending order. Scores add over the
 //! head's dimensions, outputs and dQ over positions `0..=i`; dK and dV over the query heads of the
 //! group and within each over positions `j..`. Sums along a row of probabilities run in sixteen
-//! partial sums (position mod 16), folded by halves. The backward pass of softmax sums `p dP` along a row, as
-//! its definition has it; flash attention (arXiv 2307.08691, algorithm 2) sums `dO O` over the head's dimensions,
-//! which is the same number with other last bits. A position after the row's own enters no
-//! sum and its memory is not multiplied by anything, so infinities or NaNs there change nothing.
+//! partial sums (position mod 16), folded by halves. The backward pass of softmax sums `p dP` along a
+//! row, as its definition has it; flash attention (arXiv 2307.08691, algorithm 2) sums `dO O` over the
+//! head's dimensions, which is the same number with other last bits. A position after the row's own
+//! enters no sum and its memory is not multiplied by anything, so infinities or NaNs there change
+//! nothing.
 //!
 //! Work is divided over (sequence, head) forward and (sequence, key head) backward, so many at a time that
 //! the working memory does not grow with the batch. The probabilities, `batch * heads * sequence²` values,

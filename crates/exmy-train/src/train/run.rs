@@ -145,6 +145,20 @@ pub struct Outcome {
 /// # Errors
 /// If the data cannot be read or used, or are not those the run began with.
 pub fn load_data(config: &mut Config) -> Result<Dataset> {
+    load(config, "the run began with", "put the old data back, or begin a new run")
+}
+
+/// As [`load_data`], of a rank that was sent a configuration by rank 0.
+pub(super) fn load_data_of_rank_0(config: &mut Config) -> Result<Dataset> {
+    load(
+        config,
+        "of rank 0",
+        "all ranks read the same files: compare what this path holds there and here",
+    )
+}
+
+/// Reads the data a configuration names; if they are not `whose`, `hint` says what to do.
+fn load(config: &mut Config, whose: &str, hint: &str) -> Result<Dataset> {
     if config.model.decoder().is_none() {
         return Ok(Dataset::drawn());
     }
@@ -156,10 +170,10 @@ pub fn load_data(config: &mut Config) -> Result<Dataset> {
         config.data.fingerprint = fingerprint;
     } else if config.data.fingerprint != fingerprint {
         return Err(Error::new(format!(
-            "the data in {} are not those the run began with",
+            "the data in {} are not those {whose}",
             config.data.source
         ))
-        .hint("put the old data back, or begin a new run"));
+        .hint(hint));
     }
     Ok(data)
 }

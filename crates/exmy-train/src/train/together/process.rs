@@ -5,7 +5,7 @@ use crate::train::config::Config;
 use crate::train::device::TrainingDevice;
 use crate::train::ranks::tcp::Party;
 use crate::train::ranks::{Link, Message, Ranks, divides, heard, out_of_turn, text_of};
-use crate::train::run::load_data;
+use crate::train::run::load_data_of_rank_0;
 use exmy::error::Result;
 
 impl Party {
@@ -43,7 +43,7 @@ impl Party {
             };
             let mut begun = || -> Result<_> {
                 let mut config = Config::from_toml(&text)?;
-                let data = load_data(&mut config)?;
+                let data = load_data_of_rank_0(&mut config)?;
                 let (device, link) = make(&config)?;
                 Ok((config, data, device, link))
             };

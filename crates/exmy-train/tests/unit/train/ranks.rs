@@ -263,6 +263,31 @@ fn who_waits_hears_the_goodbye_though_another_is_gone() {
     });
 }
 
+/// A rank that finds other data says whose they should be, and what would help.
+#[test]
+fn all_ranks_have_the_same_data() {
+    let mut config = config("gpt-nano", "f32", "");
+    load_data(&mut config).unwrap();
+    config.data.fingerprint = "0".repeat(16);
+    let mut seats = seats("127.0.0.1", 2);
+    thread::scope(|scope| {
+        let (first, second) = (seats.remove(0), seats.remove(0));
+        let end = scope.spawn(move || {
+            let party = Party::gather(second, "same", || ()).unwrap();
+            party.follow::<Cpu>(&|| false, |_| unreachable!("nothing begins")).unwrap()
+        });
+        let party = Party::gather(first, "same", || ()).unwrap();
+        let ranks = party.begin::<Cpu>(&config, Box::new(party.ring())).unwrap();
+        let text = party.wires()[0].hear().unwrap();
+        assert!(text.contains("are not those of rank 0"), "{text}");
+        assert!(text.contains("all ranks read the same files"), "{text}");
+        drop(ranks);
+        party.dismiss(2, Some("rank 1"));
+        drop(party);
+        assert_eq!(end.join().unwrap(), (2, Some("rank 1".into())));
+    });
+}
+
 /// Rank 0 and all who have come are told why they do not train together, in the same words.
 #[test]
 fn ranks_that_do_not_go_together_are_told() {
