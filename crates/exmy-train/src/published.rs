@@ -118,7 +118,9 @@ impl Published {
             let theirs = names::of_gguf(name).unwrap_or_else(|| name.clone());
             (name.as_str(), theirs, &tensor.shape[..])
         });
-        let origins = complete(names::origins(tensors, &layout)?, &layout, |_| false)?;
+        let sizes =
+            "keys of the file (llama.embedding_length, ...) say otherwise: take a whole one";
+        let origins = complete(names::origins(tensors, &layout, sizes)?, &layout, |_| false)?;
         Ok(Self { path: path.to_owned(), shape, layout, files: Files::Gguf(map, gguf), origins })
     }
 
@@ -126,7 +128,12 @@ impl Published {
         let path = folder.join("config.json");
         let text = given::read(&path, given::SETTINGS);
         let shape = family::read(&text.map_err(|error| Error::io("read", &path, error))?)?;
-        Self::of_safetensors(folder, shape, files(folder)?)
+        let sizes = format!(
+            "set vocab_size, hidden_size and their like in {} to the sizes of the weights, or take the weights \
+             that belong to it",
+            printable_path(&path)
+        );
+        Self::of_safetensors(folder, shape, files(folder)?, &sizes)
     }
 
     /// The model in a folder whose shape and file are known from elsewhere: a run with its final weights or a
@@ -140,10 +147,16 @@ impl Published {
         let Config { init, gain_init, gain_spread, hot_channels, hot_scale, .. } = begun;
         let config = Config { init, gain_init, gain_spread, hot_channels, hot_scale, ..config };
         let shape = Shape { config, full: None };
-        Self::of_safetensors(folder, shape, vec![file]).map_err(|error| named(folder, error))
+        let sizes = "its config.toml says otherwise: put the run's own weights back";
+        Self::of_safetensors(folder, shape, vec![file], sizes).map_err(|error| named(folder, error))
     }
 
-    fn of_safetensors(folder: &Path, mut shape: Shape, files: Vec<PathBuf>) -> Result<Self> {
+    fn of_safetensors(
+        folder: &Path,
+        mut shape: Shape,
+        files: Vec<PathBuf>,
+        sizes: &str,
+    ) -> Result<Self> {
         let mut readers = Vec::new();
         let (mut places, mut parts) = (BTreeMap::new(), BTreeSet::new());
         let mut tensors = Vec::new();
@@ -166,7 +179,7 @@ impl Published {
         }
         let all = || tensors.iter().map(|(name, shape)| (name.as_str(), name.clone(), &shape[..]));
         let mut layout = self::layout(&shape.config, tensors.len())?;
-        let mut found = names::origins(all(), &layout)?;
+        let mut found = names::origins(all(), &layout, sizes)?;
         // As transformers has it: a head that is there and is not the embedding is not tied to it, whatever
         // the configuration says.
         if let Some(&file) = places.get(HEAD).filter(|_| shape.config.tied)
@@ -177,7 +190,7 @@ impl Published {
             if bytes_of(&mut readers[file], HEAD)? != table {
                 shape.config.tied = false;
                 layout = self::layout(&shape.config, tensors.len())?;
-                found = names::origins(all(), &layout)?;
+                found = names::origins(all(), &layout, sizes)?;
             }
         }
         let is_part = |name: &str| parts.iter().any(|part| name.starts_with(part.as_str()));

@@ -152,13 +152,14 @@ impl Origin {
 pub(crate) type Origins = (BTreeMap<String, Origin>, Vec<String>);
 
 /// The parameters that a file has, as far as the names and extents of its tensors say, each given with the
-/// name that it would have in Hugging Face's files.
+/// name that it would have in Hugging Face's files. `sizes` is what to do where they have other sizes.
 ///
 /// # Errors
 /// If two tensors are for the same parameter, or a tensor's extents are not those of its parameter.
 pub(crate) fn origins<'a>(
     tensors: impl Iterator<Item = (&'a str, String, &'a [usize])>,
     layout: &Layout,
+    sizes: &str,
 ) -> Result<Origins> {
     let mut tensors: Vec<_> = tensors.collect();
     tensors.sort_by(|a, b| a.0.cmp(b.0));
@@ -192,7 +193,7 @@ pub(crate) fn origins<'a>(
             if entry.shape != shape {
                 let (theirs, ours) = (extents(&shape), extents(&entry.shape));
                 let what = format!("{} is {theirs}, {place} is {ours}", quoted(tensor));
-                return Err(Error::new(what).hint("set the sizes of [model] to those of the file"));
+                return Err(Error::new(what).hint(sizes));
             }
             let origin = Origin { tensor: tensor.to_owned(), to_transpose, cut };
             if let Some(Origin { tensor: other, .. }) = found.insert(place.clone(), origin) {

@@ -65,7 +65,8 @@ pub(super) fn origins(path: &Path, header: &Header, layout: &Layout) -> Result<O
     let fault = |error: Error| Error::new(printable_path(path)).because(error);
     let tensors = header.entries().iter();
     let tensors = tensors.map(|entry| (entry.name.as_str(), entry.name.clone(), &entry.shape[..]));
-    let (found, unused) = names::origins(tensors, layout).map_err(fault)?;
+    let sizes = "set the sizes of [model] to those of the file";
+    let (found, unused) = names::origins(tensors, layout, sizes).map_err(fault)?;
     for Origin { tensor, .. } in found.values() {
         let dtype = header.get(tensor)?.dtype;
         if !matches!(dtype, Dtype::F64 | Dtype::F32 | Dtype::F16 | Dtype::BF16) {
