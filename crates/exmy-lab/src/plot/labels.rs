@@ -45,7 +45,7 @@ pub fn shorten(text: &str, size: i64, space: f64) -> String {
 }
 
 /// `text` broken at spaces into the fewest lines of at most `space`, about equally long; a longer
-/// word is shortened.
+/// word is shortened. A number stays in one line, with the spaces between its thousands.
 pub fn wrap(text: &str, size: i64, space: f64) -> Vec<String> {
     let lines = fill(text, size, space);
     (10..20)
@@ -58,10 +58,29 @@ fn cut(lines: &[String]) -> bool {
     lines.iter().any(|line| line.contains('…'))
 }
 
+/// What a line does not break: words, and numbers with the spaces between their thousands.
+fn words(text: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        let digits = word.bytes().take_while(u8::is_ascii_digit).count();
+        match words
+            .last_mut()
+            .filter(|last| digits == 3 && last.ends_with(|c: char| c.is_ascii_digit()))
+        {
+            Some(number) => {
+                number.push(' ');
+                number.push_str(word);
+            }
+            None => words.push(word.into()),
+        }
+    }
+    words
+}
+
 fn fill(text: &str, size: i64, space: f64) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        let word = shorten(word, size, space);
+    for word in words(text) {
+        let word = shorten(&word, size, space);
         match lines.last_mut() {
             Some(line) if width(line, size) + width(" ", size) + width(&word, size) <= space => {
                 line.push(' ');

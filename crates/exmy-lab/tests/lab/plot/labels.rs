@@ -52,6 +52,9 @@ fn text_is_cut_and_wrapped_to_its_room() {
     assert_eq!(wrap("aa aa  aa", 10, 30.0), ["aa aa", "aa"]);
     assert_eq!(wrap("aa aa aa aa", 10, 47.0), ["aa aa", "aa aa"]);
     assert!(wrap(" ", 10, 30.0).is_empty());
+    // Digits are as wide as these letters. A number is not divided, whatever stands before and behind it.
+    assert_eq!(wrap("aa 1 234 567, bb", 10, 70.0), ["aa", "1 234 567,", "bb"]);
+    assert_eq!(wrap("aa 12 aa 1234 aa", 10, 40.0), ["aa 12", "aa", "1234", "aa"]);
 }
 
 #[test]

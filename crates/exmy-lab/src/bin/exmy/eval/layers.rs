@@ -42,8 +42,16 @@ fn mean(layers: &Layers, operator: Operator, of: impl Fn(&OperatorError) -> f64)
     sum / count
 }
 
-/// A table of the stream after each block, and for each recipe but the first one of the operators.
+/// A table of the stream after each block, and for each recipe but the first one of the operators; of the
+/// first where it is the only one, which has nothing to be compared with.
 pub(super) fn tables(rows: &[Row<'_>]) -> String {
+    match rows {
+        [only] => operators(only),
+        _ => stream(rows) + &rows[1..].iter().map(operators).collect::<String>(),
+    }
+}
+
+fn stream(rows: &[Row<'_>]) -> String {
     let first = rows[0].recipe;
     let mut cells = vec![vec!["block".to_owned()]];
     cells[0].extend(rows[1..].iter().map(|row| row.recipe.to_string()));
@@ -53,37 +61,41 @@ pub(super) fn tables(rows: &[Row<'_>]) -> String {
         line.extend(rows[1..].iter().map(|row| format!("{:.5}", drift(row))));
         cells.push(line);
     }
-    let mut text =
+    let head =
         format!("\nthe stream after each block: distance from that of {first} over its length\n");
-    text += &aligned(&cells, 1);
-    for row in &rows[1..] {
-        text += &format!("\noperators under {}: means over blocks\n", row.recipe);
-        let head = [
-            "operator",
-            "error",
-            "input dB",
-            "weight dB",
-            "input flushed",
-            "weight flushed",
-            "input kurtosis",
-            "input max/median",
-        ];
-        let mut cells = vec![head.map(String::from).to_vec()];
-        for &operator in Operator::ALL {
-            let Some(error) = error(row.layers, |site| site.operator == operator) else { continue };
-            let mean = |of: fn(&OperatorError) -> f64| mean(row.layers, operator, of);
-            cells.push(vec![
-                operator.to_string(),
-                format!("{error:.5}"),
-                format!("{:.2}", mean(|linear| linear.input.sqnr_db())),
-                format!("{:.2}", mean(|linear| linear.weight.sqnr_db())),
-                format!("{:.2} %", 100.0 * mean(|linear| linear.input.flushed())),
-                format!("{:.2} %", 100.0 * mean(|linear| linear.weight.flushed())),
-                format!("{:.1}", mean(|linear| linear.input.kurtosis())),
-                format!("{:.1}", mean(|linear| linear.input.over_median())),
-            ]);
-        }
-        text += &aligned(&cells, 1);
+    head + &aligned(&cells, 1)
+}
+
+fn operators(row: &Row<'_>) -> String {
+    let head = [
+        "operator",
+        "error",
+        "input dB",
+        "weight dB",
+        "input flushed",
+        "weight flushed",
+        "input kurtosis",
+        "input max/median",
+    ];
+    let mut cells = vec![head.map(String::from).to_vec()];
+    // Where nothing is lost the ratio to the noise is no number.
+    let decibels = |ratio: f64| match ratio.is_finite() {
+        true => format!("{ratio:.2}"),
+        false => "-".into(),
+    };
+    for &operator in Operator::ALL {
+        let Some(error) = error(row.layers, |site| site.operator == operator) else { continue };
+        let mean = |of: fn(&OperatorError) -> f64| mean(row.layers, operator, of);
+        cells.push(vec![
+            operator.to_string(),
+            format!("{error:.5}"),
+            decibels(mean(|linear| linear.input.sqnr_db())),
+            decibels(mean(|linear| linear.weight.sqnr_db())),
+            format!("{:.2} %", 100.0 * mean(|linear| linear.input.flushed())),
+            format!("{:.2} %", 100.0 * mean(|linear| linear.weight.flushed())),
+            format!("{:.1}", mean(|linear| linear.input.kurtosis())),
+            format!("{:.1}", mean(|linear| linear.input.over_median())),
+        ]);
     }
-    text
+    format!("\noperators under {}: means over blocks\n", row.recipe) + &aligned(&cells, 1)
 }

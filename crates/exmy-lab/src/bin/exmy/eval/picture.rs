@@ -6,6 +6,7 @@ use super::sensitivity::Part;
 use exmy_lab::plot::{Axis, Figure, Heat, Intervals, Panel, Series};
 use exmy_train::evaluate::Mean;
 use exmy_train::nn::site::Operator;
+use exmy_train::recipe::Recipe;
 
 /// The most bars whose names can be read.
 const MOST: usize = 12;
@@ -16,6 +17,20 @@ fn interval(at: usize, Mean { mean, error }: Mean) -> (f64, f64, f64, f64) {
     (at as f64, mean - reach, mean, mean + reach)
 }
 
+/// A recipe as a picture names it: keys and values of the same numbers take one word, as `--kv` does. Names
+/// that differ there alone would be cut to where they are alike.
+fn label(recipe: &Recipe) -> String {
+    let name = recipe.as_str();
+    let short = || {
+        let (before, rest) = name.split_once("+k:tensor=")?;
+        let (numbers, rest) = rest.split_once("+v:tensor=")?;
+        let behind = rest.strip_prefix(numbers)?;
+        let ends = behind.is_empty() || behind.starts_with('+');
+        ends.then(|| format!("{before}{behind}, kv {numbers}"))
+    };
+    short().unwrap_or_else(|| name.to_owned())
+}
+
 /// Bars with intervals of all rows.
 fn bars<'a>(
     label: String,
@@ -23,17 +38,18 @@ fn bars<'a>(
     of: impl Fn(&Row<'_>) -> Mean,
 ) -> Panel {
     let bars = rows.clone().enumerate().map(|(at, row)| (at as f64, of(row).mean));
-    let intervals = rows.enumerate().map(|(at, row)| interval(at, of(row)));
-    let name = "2 standard errors";
-    Panel::new(Axis::linear(label))
-        .bars(Series::new(name, bars))
-        .intervals(Intervals::new(name, intervals))
+    let intervals = rows.clone().enumerate().map(|(at, row)| interval(at, of(row)));
+    // Of one window there is no standard error.
+    let has_error = rows.clone().any(|row| !of(row).error.is_nan());
+    let name = if has_error { "2 standard errors" } else { "one window: no standard error" };
+    let panel = Panel::new(Axis::linear(label)).bars(Series::new(name, bars));
+    if has_error { panel.intervals(Intervals::new(name, intervals)) } else { panel }
 }
 
 /// The loss above the first recipe's and the divergence from it, of all others.
 pub(super) fn costs(rows: &[Row<'_>], subtitle: &str) -> Figure {
-    let first = rows[0].recipe;
-    let names = rows[1..].iter().map(|row| row.recipe.to_string());
+    let first = label(rows[0].recipe);
+    let names = rows[1..].iter().map(|row| label(row.recipe));
     Figure::new(format!("What formats cost, compared with {first}"))
         .subtitle(subtitle)
         .x(Axis::categories("", names))
@@ -44,24 +60,28 @@ pub(super) fn costs(rows: &[Row<'_>], subtitle: &str) -> Figure {
 }
 
 /// Block by block: how far the stream has gone from the first recipe's, the operators' own errors, and hot
-/// channels.
+/// channels. Of a recipe alone there are hot channels.
 pub(super) fn layers(rows: &[Row<'_>], subtitle: &str) -> Figure {
-    let first = rows[0].recipe;
+    let first = label(rows[0].recipe);
     let mut panels = [
         Panel::new(Axis::log(format!("stream: distance from {first}, relative"))),
         Panel::new(Axis::log("operators' own errors: root mean square")),
         Panel::new(Axis::log("inputs: largest magnitude over the channels' median")),
     ];
-    for row in &rows[1..] {
+    let (rows, left_out) = match rows {
+        [_] => (rows, 2),
+        _ => (&rows[1..], 0),
+    };
+    for row in rows {
         let in_block = |l: usize| move |layer: Option<u32>| layer == Some(l as u32);
         let hot = |l: usize| {
             let inputs = row.layers.linears().filter(|(site, _)| in_block(l)(site.layer));
             inputs.map(|(_, linear)| linear.input.over_median()).fold(f64::NAN, f64::max)
         };
         let own = |l: usize| error(row.layers, |site| in_block(l)(site.layer)).unwrap_or(f64::NAN);
-        let name = row.recipe.as_str();
+        let name = label(row.recipe);
         let points = |values: Vec<f64>| {
-            Series::new(name, values.into_iter().enumerate().map(|(l, value)| (l as f64, value)))
+            Series::new(&*name, values.into_iter().enumerate().map(|(l, value)| (l as f64, value)))
         };
         let drifts: Vec<f64> = row.layers.drifts().collect();
         let blocks = 0..drifts.len();
@@ -74,12 +94,12 @@ pub(super) fn layers(rows: &[Row<'_>], subtitle: &str) -> Figure {
         panels = panels.map(|panel| panel.line(points(series.next().unwrap_or_default())));
     }
     let figure = Figure::new("What formats do inside of a model").subtitle(subtitle);
-    panels.into_iter().fold(figure.x(Axis::whole("block")), Figure::panel)
+    panels.into_iter().skip(left_out).fold(figure.x(Axis::whole("block")), Figure::panel)
 }
 
 /// Parts by what they cost: a map of blocks and operators if parts are these, else bars.
 pub(super) fn ranks(rows: &[Row<'_>], parts: &[Part], numbers: &str, subtitle: &str) -> Figure {
-    let label = format!("divergence from {} (nats)", rows[0].recipe);
+    let label = format!("divergence from {} (nats)", label(rows[0].recipe));
     let figure = Figure::new(format!("What one part costs in {numbers}"));
     let sites: Vec<(usize, Operator, &str)> = parts
         .iter()
