@@ -9,14 +9,15 @@
 use exmy::error::{Error, Result};
 use exmy::safetensors::given;
 use exmy::shown::printable_path;
-use serde_json::json;
+use serde::Deserialize;
+use serde_json::{Value, json};
 use std::cell::Cell;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::path::Path;
 use std::sync::Once;
-use tokenizers::models::TrainerWrapper;
 use tokenizers::models::bpe::{BPE, BpeTrainer};
+use tokenizers::models::{ModelWrapper, TrainerWrapper};
 use tokenizers::pre_tokenizers::byte_level::ByteLevel;
 use tokenizers::{AddedToken, Tokenizer as Inner};
 
@@ -37,11 +38,43 @@ pub struct Tokenizer {
     inner: Inner,
     json: Vec<u8>,
     vocabulary: usize,
+    dropout: Option<f32>,
 }
 
 impl fmt::Debug for Tokenizer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Tokenizer of {} tokens", self.vocabulary)
+    }
+}
+
+/// What may make a text longer.
+#[derive(Deserialize)]
+struct Steps {
+    #[serde(default)]
+    normalizer: Value,
+    #[serde(default)]
+    decoder: Value,
+}
+
+/// How many times longer a step makes a text at most, where it says so itself: steps that put a text in the
+/// place of another follow each other, and some of them would fill any memory.
+fn growth(step: &Value) -> f64 {
+    let bytes = |value: &Value| value.as_str().map_or(0.0, |text| text.len() as f64);
+    match step["type"].as_str() {
+        Some("Sequence") => ["normalizers", "decoders"]
+            .iter()
+            .filter_map(|steps| step[steps].as_array())
+            .flat_map(|steps| steps.iter().map(growth))
+            .product(),
+        Some("Replace") => match step["pattern"]["String"].as_str() {
+            Some(from) if !from.is_empty() => {
+                (bytes(&step["content"]) / from.len() as f64).max(1.0)
+            }
+            // It may be found between any two characters.
+            _ => 1.0 + bytes(&step["content"]),
+        },
+        Some("Prepend") => 1.0 + bytes(&step["prepend"]),
+        _ => 1.0,
     }
 }
 
@@ -87,15 +120,38 @@ impl Tokenizer {
         })
     }
 
-    /// The one of a `tokenizer.json`'s bytes. Its limits of length and its padding do not hold.
+    /// The one of a `tokenizer.json`'s bytes. Its limits of length and its padding do not hold; nor does
+    /// [`dropout`](Self::dropout), which would make other tokens of the same text each time.
     ///
     /// # Errors
     /// If it is none.
     pub fn from_json(json: Vec<u8>) -> Result<Self> {
-        let inner = guarded(|| {
+        /// The most that a step makes of a byte. Published ones make three of a blank, and one in front.
+        const MOST: f64 = 4096.0;
+        let steps: serde_json::Result<Steps> = serde_json::from_slice(&json);
+        let steps = steps.map_err(|error| Error::new(error.to_string()))?;
+        for (name, step) in [("normalizer", &steps.normalizer), ("decoder", &steps.decoder)] {
+            let times = growth(step);
+            if times > MOST {
+                let what = format!("its {name} makes a text up to {times:.0} times longer");
+                return Err(Error::new(what).hint(format!("up to {MOST} times are read")));
+            }
+        }
+        let (inner, dropout) = guarded(|| {
             let mut inner = Inner::from_bytes(&json)?;
             inner.with_truncation(None)?.with_padding(None);
-            Ok(inner)
+            let (mut dropout, mut without) = (None, None);
+            if let ModelWrapper::BPE(bpe) = inner.get_model()
+                && bpe.dropout.is_some_and(|share| share > 0.0)
+            {
+                let mut bpe = bpe.clone();
+                dropout = bpe.dropout.take();
+                without = Some(bpe);
+            }
+            if let Some(bpe) = without {
+                inner.with_model(bpe);
+            }
+            Ok((inner, dropout))
         })?;
         let tokens = inner.get_vocab(true);
         let mut tokens: Vec<_> = tokens.iter().map(|(token, &number)| (number, token)).collect();
@@ -109,7 +165,7 @@ impl Tokenizer {
             return Err(Error::new(what));
         }
         let vocabulary = largest as usize + 1;
-        Ok(Self { inner, json, vocabulary })
+        Ok(Self { inner, json, vocabulary, dropout })
     }
 
     /// The one whose tokens are the bytes of the text.
@@ -180,6 +236,12 @@ impl Tokenizer {
     /// All tokens are below this.
     pub fn vocabulary(&self) -> usize {
         self.vocabulary
+    }
+
+    /// The share of merges that its file leaves out at random (BPE-dropout, arXiv 1910.13267), if it does:
+    /// here none is left out.
+    pub fn dropout(&self) -> Option<f32> {
+        self.dropout
     }
 
     /// Whether the other has the same tokens under the same numbers.

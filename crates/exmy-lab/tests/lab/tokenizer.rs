@@ -1,3 +1,5 @@
+mod damaged;
+
 use exmy::parallel::with_threads;
 use exmy_lab::tokenizer::{END_OF_TEXT, Tokenizer};
 use exmy_train::train::digest::Sha256;

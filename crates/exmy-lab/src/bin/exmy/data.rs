@@ -1,5 +1,6 @@
 //! `exmy data`: text in, token files out.
 
+use crate::model::tell_dropout;
 use crate::rows::Bar;
 use crate::settings::{threads, with_threads};
 use crate::show;
@@ -11,6 +12,7 @@ use exmy::shown::printable_path;
 use exmy_lab::amounts::thousands;
 use exmy_lab::corpus::{self, BATCH, CorpusOptions, Vocabulary};
 use exmy_lab::table::aligned;
+use exmy_lab::tokenizer::Tokenizer;
 use exmy_train::train::data::manifest::Manifest;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -85,6 +87,9 @@ pub(crate) fn run(arguments: &Arguments, stop: &Stop) -> Result<u8> {
         batch: BATCH,
     };
     let Arguments { texts, out, threads, quiet, .. } = arguments;
+    if let Some(path) = &arguments.tokenizer {
+        tell_dropout(&Tokenizer::open(path)?);
+    }
     let mut bar = Bar::new("", *quiet);
     let work = || {
         corpus::make(texts, out, &options, &mut |progress: &corpus::Progress<'_>| {

@@ -10,6 +10,7 @@ use exmy_train::recipe::Recipe;
 use exmy_train::train::checkpoint;
 use exmy_train::train::run::Folder;
 use std::path::Path;
+use std::sync::Once;
 
 /// Whether the path is that of a run, or of a folder of runs.
 pub(crate) fn is_run(path: &Path) -> bool {
@@ -44,11 +45,30 @@ pub(crate) fn recipe(model: &Published) -> Result<Option<Recipe>> {
     is_run(model.path()).then(|| of_run(model.path())).transpose()
 }
 
+/// Tells once that a tokenizer has dropout, which does not hold here.
+pub(crate) fn tell_dropout(tokenizer: &Tokenizer) {
+    static TOLD: Once = Once::new();
+    if let Some(share) = tokenizer.dropout() {
+        TOLD.call_once(|| {
+            say!(
+                "note: the tokenizer's dropout of {share} is for training others, and is left out: a text has \
+                 the same tokens each time"
+            );
+        });
+    }
+}
+
 /// The tokenizer that is wanted, or the model's.
 ///
 /// # Errors
 /// If there is none, it cannot be read, or it is not the one of a run's data.
 pub(crate) fn tokenizer(model: &Published, wanted: Option<&Path>) -> Result<Tokenizer> {
+    let found = read(model, wanted)?;
+    tell_dropout(&found);
+    Ok(found)
+}
+
+fn read(model: &Published, wanted: Option<&Path>) -> Result<Tokenizer> {
     if is_run(model.path()) {
         let found = words::tokenizer(&Folder::new(model.path()), wanted)?;
         return found.map_or_else(Tokenizer::bytes, Ok);

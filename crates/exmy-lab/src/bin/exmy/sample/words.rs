@@ -1,6 +1,8 @@
 //! What a model's tokens are in text: bytes, or what the tokenizer beside its data says.
 
 use super::{Arguments, shape};
+#[cfg(feature = "tokenizers")]
+use crate::model::tell_dropout;
 use exmy::error::{Error, Result};
 #[cfg(feature = "tokenizers")]
 use exmy::safetensors::whole::split;
@@ -29,6 +31,7 @@ impl Words {
     #[cfg(feature = "tokenizers")]
     pub(super) fn of(folder: &Folder, arguments: &Arguments) -> Result<Self> {
         let found = tokenizer(folder, arguments.tokenizer.as_deref())?;
+        found.iter().for_each(tell_dropout);
         Ok(found.map_or(Self::Bytes, |tokenizer| Self::Tokens(Box::new(tokenizer), 0)))
     }
 
