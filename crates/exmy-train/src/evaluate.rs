@@ -20,6 +20,7 @@
 pub mod gptq;
 mod grid;
 pub mod layers;
+mod needs;
 mod pieces;
 pub mod rotate;
 pub mod search;
@@ -28,11 +29,11 @@ pub mod smooth;
 use core::ops::Range;
 
 pub use grid::{Stored, nearest_blocks, nearest_head};
+pub use needs::{Needs, kept};
 
 use crate::nn::decoder::{self, Config, Decoder, Position};
 use crate::nn::device::{Buffer, Matrix, MatrixMut, Slice};
 use crate::nn::device_rotation::DeviceRotation;
-use crate::nn::hadamard;
 use crate::nn::loss::RowLoss;
 use crate::nn::parameters::Layout;
 use crate::nn::parts::Params;
@@ -171,60 +172,6 @@ struct Compared<D: Quantize> {
     states: Buffer<D>,
     measures: Measures,
     layers: Layers,
-}
-
-/// Bytes that an evaluation takes at least.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Needs {
-    /// Parameters in f32.
-    pub weights: u64,
-    /// Of a window's pass, and the last norm's output of each recipe.
-    pub activations: u64,
-    /// The largest operands of a product, rounded.
-    pub operands: u64,
-    /// Of the first recipe and of another.
-    pub logits: u64,
-}
-
-impl Needs {
-    /// Of a model of this [`shape`] with so many parameters, in windows of its context.
-    pub fn of(config: &Config, parameters: usize, recipes: usize) -> Self {
-        let Config { d_model: d, vocab, context, hidden, .. } = *config;
-        let turned = |numbers| if config.rotate_down.is_some() { numbers } else { 0 };
-        let token = (6 + recipes) * d
-            + turned(hidden)
-            + config.qkv_outputs()
-            + config.query_width()
-            + config.mlp_outputs()
-            + hidden;
-        let scores = 2 * context * context;
-        let bytes = |numbers: usize| 4 * numbers as u64;
-        Self {
-            weights: bytes(parameters + turned(hadamard::held(hidden))),
-            activations: bytes(context * token + scores),
-            operands: bytes(d.max(hidden) * context + vocab * d),
-            logits: 2 * bytes(vocab * rows(vocab).min(context)),
-        }
-    }
-
-    /// The same where the parameters of one piece of the model are in memory at a time, for as many windows
-    /// as are computed [`together`].
-    pub fn by_piece(config: &Config, recipes: usize) -> Self {
-        let parameters = |of: &dyn Fn(&str) -> bool| -> usize {
-            let layout = config.layout();
-            layout.iter().filter(|entry| of(&entry.name)).map(|entry| entry.range.len()).sum()
-        };
-        let block = parameters(&|name| name.starts_with("model.layers.0."));
-        let most = block.max(config.vocab * config.d_model);
-        let own = Self::of(config, most, recipes);
-        let streams = together(config, recipes) * recipes * config.context * config.d_model;
-        Self { activations: own.activations + 4 * streams as u64, ..own }
-    }
-
-    /// All of them.
-    pub fn total(&self) -> u64 {
-        self.weights + self.activations + self.operands + self.logits
-    }
 }
 
 /// How many windows go through a model whose pieces are loaded one at a time together: as many as have

@@ -1,10 +1,16 @@
 //! A run's memory, evaluations, checkpoints and a resume included, is at most twice what training
-//! needs on paper (`profile::MemoryNeed`).
+//! needs on paper (`profile::MemoryNeed`). That of an evaluation of a trained model, with the rounded weights that
+//! recipes keep, is at most what is said before it (`evaluate::Needs`), and not far below.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use exmy::parallel::with_threads;
+use exmy_train::evaluate::{Needs, Windows, kept};
+use exmy_train::inference::InferenceDevice;
+use exmy_train::nn::Cpu;
+use exmy_train::nn::parameters::Entry;
+use exmy_train::recipe::Recipe;
 use exmy_train::train::config::Config;
 use exmy_train::train::config::{EVALUATED_ROWS, EVALUATED_WINDOWS};
 use exmy_train::train::data::Dataset;
@@ -104,6 +110,66 @@ fn norms_after() {
     assert_eq!([step_after - step, evaluation_after - evaluation].map(|bytes| bytes as u64), more);
 }
 
+/// The most that an evaluation of some windows holds, over what is said of it before, of recipes that keep so
+/// many bytes of rounded weights; and these bytes over all.
+fn evaluation(recipes: &str, spare: u64, by_piece: bool, watched: bool) -> (f64, f64) {
+    let mut config = *preset("micro").unwrap().model.decoder_mut().unwrap();
+    (config.d_model, config.hidden, config.vocab, config.layers) = (192, 512, 1500, 6);
+    (config.heads, config.kv_heads, config.context) = (4, 2, 96);
+    let layout = config.layout();
+    let recipes: Vec<Recipe> = recipes.split(',').map(|name| name.parse().unwrap()).collect();
+    let mut needs = match by_piece {
+        true => Needs::by_piece(&config, recipes.len(), 5),
+        false => Needs::of(&config, layout.len(), recipes.len()),
+    };
+    if watched {
+        needs = needs.watched(&config);
+    }
+    needs.kept = kept(&recipes, &config, spare, by_piece).unwrap();
+    let params = layout.initialize(3);
+    let text: Vec<u32> = (0..400).map(|i| i * i % 1500).collect();
+    let windows = Windows { window: 96, stride: 96 }.of(text.len());
+    let before = HELD.load(Relaxed);
+    MOST.store(before, Relaxed);
+    let own = (!by_piece).then(|| params.clone());
+    let mut evaluation = Cpu::<f32>::new().evaluation(config, own, &recipes, spare).unwrap();
+    if by_piece {
+        let mut load = |entry: &Entry, to: &mut [f32]| {
+            to.copy_from_slice(&params[entry.range.clone()]);
+            Ok(())
+        };
+        let last = if watched { 1 } else { windows.len() };
+        evaluation.blocks(&text, &windows[..last], 0, watched, &mut load).unwrap();
+    } else {
+        for (number, window) in windows.iter().enumerate() {
+            evaluation.block(&text, window, number as u64, watched && number == 0).unwrap();
+        }
+    }
+    let held = (MOST.load(Relaxed) - before) as f64;
+    (held / needs.total() as f64, needs.kept as f64 / needs.total() as f64)
+}
+
+fn evaluations() {
+    const ENOUGH: u64 = 1 << 40;
+    for (recipes, spare, by_piece, watched) in [
+        ("f32", ENOUGH, false, false),
+        ("f32,mxfp4", ENOUGH, false, false),
+        ("f32,bf16,mxfp8-e4m3,mxfp4,nvfp4", ENOUGH, false, false),
+        ("f32,bf16,mxfp8-e4m3,mxfp4,nvfp4", 9 << 20, false, false),
+        ("f32,f32+k:tensor=mxfp4,mxfp4+input=f32,mxfp4+weight=f32", ENOUGH, false, false),
+        ("f32,mxfp4,f32+layer3=mxfp4,f32+lm_head=mxfp4", ENOUGH, false, true),
+        ("f32,mxfp4,nvfp4", ENOUGH, true, false),
+        ("f32,mxfp4,nvfp4", ENOUGH, true, true),
+    ] {
+        let (ratio, share) = evaluation(recipes, spare, by_piece, watched);
+        println!("{recipes} {spare} {by_piece} {watched}: {ratio:.2}, kept {share:.2}");
+        assert!(
+            (0.4..=1.0).contains(&ratio),
+            "{recipes}, {spare}, {by_piece}, {watched}: {ratio:.2}"
+        );
+    }
+}
+
 /// One test, as what one counts another must not add to.
 #[test]
 fn runs_hold_at_most_twice_what_they_need_on_paper() {
@@ -156,4 +222,5 @@ fn runs_hold_at_most_twice_what_they_need_on_paper() {
     };
     with_threads(2, all).unwrap();
     with_threads(1, norms_after).unwrap();
+    with_threads(2, evaluations).unwrap();
 }

@@ -14,7 +14,7 @@
 use super::grid::{self, Grid, Stored};
 use crate::nn::parameters::Layout;
 use crate::nn::site::{Operand, Product, Site};
-use crate::recipe::{Observer, Rounded};
+use crate::recipe::{Linear, Observer, Rounded};
 use exmy::block::{BlockFormat, BlockTensor};
 use exmy::error::{Error, Result};
 use exmy::parallel;
@@ -33,6 +33,19 @@ pub struct Hessians {
 }
 
 impl Hessians {
+    /// Bytes that they take, of a model that reads so many tokens at once, with what [`round_blocks`] works in.
+    pub fn memory(layout: &Layout, tokens: usize) -> u64 {
+        let all = Linear::all(layout);
+        let inside: Vec<_> = all.iter().filter(|linear| linear.site.layer.is_some()).collect();
+        let is_first = |i: usize| !inside[..i].iter().any(|a| a.site.shares_input(inside[i].site));
+        let square = |linear: &Linear| linear.inputs * linear.inputs;
+        let own = (0..inside.len()).filter(|&i| is_first(i)).map(|i| square(inside[i]));
+        let widest = inside.iter().map(|linear| linear.inputs).max().unwrap_or(0);
+        // The products of one operator again, their inverse's factor, and the rows that are rounded.
+        let work = 2 * widest * widest + tokens * widest;
+        (size_of::<f64>() * (own.sum::<usize>() + work)) as u64
+    }
+
     /// That of an operator, (in, in), row-major.
     pub fn of(&self, site: Site) -> Option<&[f64]> {
         let shared = || self.sites.iter().find(|(other, _)| other.shares_input(site));

@@ -20,6 +20,14 @@ pub fn available() -> Option<u64> {
     [free, group, addresses].into_iter().flatten().min()
 }
 
+/// Bytes that the process has allocated by now, and those of its program and libraries as far as they may come
+/// into memory, where the system says it.
+pub fn held() -> Option<u64> {
+    let [allocated, libraries] = ["RssAnon:", "VmLib:"].map(super::profile::status);
+    let program = std::fs::metadata("/proc/self/exe").ok()?.len();
+    Some(allocated? + libraries? + program)
+}
+
 /// Whether the process may have so many addresses and no more.
 pub fn is_limited() -> bool {
     let limits = read_to_string("/proc/self/limits").ok();
