@@ -1,13 +1,30 @@
 //! `exmy eval` on a small Llama as transformers saved it, with a tokenizer of single characters.
 
+mod memory;
 mod mistakes;
 mod own;
+mod pictures;
+mod rules;
+mod tokenizers;
 
 use crate::{exmy, printed, row, succeed};
 use exmy_train::nn::decoder::Config;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
+
+/// What a command that is refused says.
+fn refused(folder: &Path, arguments: &[&str]) -> String {
+    let output = exmy(arguments).current_dir(folder).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {said}");
+    said
+}
+
+/// What a command says beside its result.
+fn said(folder: &Path, arguments: &[&str]) -> String {
+    String::from_utf8(succeed(exmy(arguments).current_dir(folder)).stderr).unwrap()
+}
 
 /// The model of exmy-train's tests, and a text.
 pub(crate) fn model(folder: &Path) {
@@ -463,7 +480,7 @@ fn mistakes_are_named() {
         (&["none", "--data", "text"], "cannot read none"),
         (&["bad.gguf", "--data", "text"], "bad.gguf"),
         (&["model", "--data", "short"], "score none"),
-        (&["model", "--data", "text", "--tokens", "1"], "take two or more of its"),
+        (&["model", "--data", "text", "--tokens", "1"], "--tokens takes two or more of its"),
         (&["model", "--data", "text", "--window", "65"], "from 2 to 64"),
         (&["model", "--data", "text", "--window", "8", "--stride", "9"], "from 1 to 8"),
         (&["model", "--data", "text", "--recipe", "mxfp9"], "mxfp9"),

@@ -53,15 +53,17 @@ impl Linear {
     }
 }
 
-/// Refuses a recipe with a rule, written out by itself, about blocks or operators that a model has not. The
-/// rules that a base stands for are for many models, and may mean nothing in one.
+/// Refuses a recipe with a rule, written out by itself, about blocks or operators that a model has not: those
+/// of its parameters and some others, of a teacher. The rules that a base stands for are for many models, and
+/// may mean nothing in one.
 ///
 /// # Errors
 /// If there is one; the error says what the model has.
-pub fn check_named(recipe: &Recipe, layout: &Layout) -> Result<(), Error> {
+pub fn check_named(recipe: &Recipe, layout: &Layout, others: &[Operator]) -> Result<(), Error> {
     let linears = Linear::all(layout);
     let layers = linears.iter().filter_map(|linear| linear.site.layer).max().map_or(0, |l| l + 1);
-    let has = |operator: &Operator| linears.iter().any(|linear| linear.site.operator == *operator);
+    let own = |operator: &Operator| linears.iter().any(|linear| linear.site.operator == *operator);
+    let has = |operator: &Operator| own(operator) || others.contains(operator);
     for word in &recipe.words[1..] {
         // Options have other words: `out=bf16`.
         let Some(Ok(on)) = word.split_once('=').map(|(on, _)| on.parse::<Selector>()) else {

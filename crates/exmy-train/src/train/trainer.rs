@@ -8,8 +8,10 @@
 use crate::nn::device::{Buffer, Cpu, MatrixMut, Slice};
 use crate::nn::model::{self, Batch, Model};
 use crate::nn::parameters::{Layout, Role};
+use crate::nn::site::Operator;
 use crate::nn::stopwatch::{Part, lap};
 use crate::recipe::device::Quantize;
+use crate::recipe::plan::check_named;
 use crate::recipe::state::RecipeState;
 use crate::recipe::{Engine, Images, Observer, Phase, Plan, Recipe};
 use crate::train::checkpoint::{Progress, State};
@@ -41,10 +43,11 @@ pub struct Step {
 /// Whether `config` can be trained on `data`, before anything is allocated or written.
 ///
 /// # Errors
-/// If the configuration is impossible, or the data have more tokens than the vocabulary or fewer
-/// than one context.
+/// If the configuration is impossible, a rule of the recipe is about what the model has not, or the data have
+/// more tokens than the vocabulary or fewer than one context.
 pub fn check(config: &Config, data: &Dataset) -> Result<()> {
     config.validate()?;
+    check_recipe(config)?;
     let Some(model) = config.model.decoder() else { return Ok(()) };
     if data.vocab > model.vocab {
         return Err(Error::new(format!(
@@ -54,6 +57,16 @@ pub fn check(config: &Config, data: &Dataset) -> Result<()> {
         .hint(format!("set model.vocab={}", data.vocab)));
     }
     data.check_context(model.context).map_err(Error::from_cause)
+}
+
+/// Refuses a recipe that does not go with the model, or has rules about blocks or operators that it has not.
+fn check_recipe(Config { recipe, model, train, .. }: &Config) -> Result<()> {
+    const TEACHER: [Operator; 3] =
+        [Operator::TeacherGate, Operator::TeacherUp, Operator::TeacherDown];
+    let (layout, others) =
+        (model.layout(), if model.decoder().is_some() { &[][..] } else { &TEACHER });
+    check_named(recipe, &layout, others)?;
+    recipe.settled(&layout, train.steps).map(drop)
 }
 
 /// Neighbouring parameters that decay alike, as few ranges as possible.

@@ -10,6 +10,7 @@ mod sensitivity;
 
 use crate::model;
 use crate::phase::Phase;
+use crate::recipes;
 use crate::report;
 use crate::settings::Work;
 use crate::show;
@@ -20,7 +21,7 @@ use exmy::safetensors::given;
 use exmy::shown::printable_path;
 use exmy_lab::amounts::thousands;
 use exmy_lab::tokenizer::Tokenizer;
-use exmy_train::evaluate::{Needs, Window, Windows, shape};
+use exmy_train::evaluate::{Needs, Window, Windows, kept, shape};
 use exmy_train::nn::decoder::Config;
 use exmy_train::published::Published;
 use exmy_train::recipe::Recipe;
@@ -142,8 +143,11 @@ fn recipes(arguments: &Arguments) -> Result<Vec<Recipe>> {
         None => "f32,bf16,mxfp8-e4m3,mxfp4,nvfp4",
     };
     let names = arguments.recipe.as_deref().unwrap_or(default);
-    let mut rules =
-        rules(arguments.weights_only, arguments.kv.as_deref(), arguments.sums.as_deref());
+    let (kv, sums) = (arguments.kv.as_deref(), arguments.sums.as_deref());
+    let mut rules = recipes::rules(arguments.weights_only, kv, sums)?;
+    if let Some(numbers) = &arguments.sensitivity {
+        recipes::fits("--sensitivity", &format!("layer0{}", operand(arguments)), numbers)?;
+    }
     let methods = arguments.calibration.methods()?;
     if methods.rounds() {
         rules += "+blocks:weight=f32";
@@ -156,16 +160,17 @@ fn recipes(arguments: &Arguments) -> Result<Vec<Recipe>> {
         ))
         .hint(format!("compare with one that it leaves as it is: --recipe f32,{names}")));
     }
-    let mut recipes = Vec::new();
-    for name in names.split(',') {
-        if name.trim().is_empty() {
-            return Err(Error::new(format!("--recipe {names:?} has an empty name")));
-        }
-        let recipe: Recipe = name.trim().parse().map_err(Error::from_cause)?;
-        recipes.push(match rules.is_empty() || recipes.is_empty() {
-            true => recipe,
-            false => recipe.with(&rules).map_err(Error::from_cause)?,
-        });
+    let mut recipes = recipes::list(names)?.into_iter();
+    let first = recipes.next().into_iter().map(Ok);
+    let others = recipes.map(|recipe| recipes::with(recipe, &rules));
+    let recipes = first.chain(others).collect::<Result<Vec<_>>>()?;
+    if arguments.out.is_some()
+        && let ([only], None, false) = (&recipes[..], &arguments.sensitivity, arguments.layers)
+    {
+        let what =
+            format!("--out draws what others cost beside --recipe {only}, and there is none");
+        return Err(Error::new(what)
+            .hint(format!("--recipe {only},mxfp8-e4m3; or --layers draws what is inside of one")));
     }
     if arguments.sensitivity.is_some() && recipes.len() > 1 {
         return Err(Error::new(format!("--sensitivity with {} recipes", recipes.len()))
@@ -184,19 +189,9 @@ fn changing(arguments: &Arguments, method: Option<&'static str>) -> Option<&'sta
     given.into_iter().find(|(_, given)| *given).map(|(option, _)| option).or(method)
 }
 
-/// The options that are short for rules of recipes.
-pub(crate) fn rules(weights_only: bool, kv: Option<&str>, sums: Option<&str>) -> String {
-    let mut rules = String::new();
-    if weights_only {
-        rules += "+input=f32";
-    }
-    if let Some(numbers) = kv {
-        rules += &format!("+k:tensor={numbers}+v:tensor={numbers}");
-    }
-    if let Some(sum) = sums {
-        rules += &format!("+sums={sum}");
-    }
-    rules
+/// What `--sensitivity` is about, as a word of a rule: all operands of a part, or its weights alone.
+fn operand(arguments: &Arguments) -> &'static str {
+    if arguments.weights_only { ":weight" } else { "" }
 }
 
 /// Refuses tokens that a model of so many does not know.
@@ -209,14 +204,18 @@ pub(crate) fn known(tokens: &[u32], vocab: usize) -> Result<()> {
 /// The text as tokens, at most as many as are wanted.
 fn tokens(arguments: &Arguments, model: &Published) -> Result<(Tokenizer, Vec<u32>)> {
     let tokenizer = model::tokenizer(model, arguments.tokenizer.as_deref())?;
-    let tokens = arguments.tokens.unwrap_or(usize::MAX);
-    let tokens = read_tokens(&arguments.data, &tokenizer, tokens)?;
+    let most = arguments.tokens.unwrap_or(usize::MAX);
+    let tokens = read_tokens(&arguments.data, &tokenizer, ("--tokens", most))?;
     known(&tokens, model.config().vocab)?;
     Ok((tokenizer, tokens))
 }
 
-/// The first tokens of a text in a file, two at least.
-pub(crate) fn read_tokens(path: &Path, tokenizer: &Tokenizer, most: usize) -> Result<Vec<u32>> {
+/// The first tokens of a text in a file, two at least, and as many as an option says at most.
+pub(crate) fn read_tokens(
+    path: &Path,
+    tokenizer: &Tokenizer,
+    (option, most): (&str, usize),
+) -> Result<Vec<u32>> {
     let bytes = given::read(path, TEXT).map_err(|error| Error::io("read", path, error))?;
     let text = String::from_utf8(bytes).map_err(|error| {
         Error::new(format!("{} is no text in UTF-8", printable_path(path))).because(error)
@@ -228,7 +227,7 @@ pub(crate) fn read_tokens(path: &Path, tokenizer: &Tokenizer, most: usize) -> Re
         let what = format!("{} tokens of {} score none", tokens.len(), printable_path(path));
         return Err(Error::new(what).hint(match found {
             0 | 1 => "give a text of two tokens or more".to_owned(),
-            _ => format!("take two or more of its {found} tokens"),
+            _ => format!("{option} takes two or more of its {found}"),
         }));
     }
     Ok(tokens)
@@ -257,24 +256,19 @@ fn evaluate(arguments: &Arguments, mut recipes: Vec<Recipe>, out: Option<&Path>)
     recipes.iter().filter_map(|recipe| place.slow(recipe)).for_each(|slow| say!("note: {slow}"));
     let reading = Phase::begin("reading the model and the text", quiet);
     let mut model = model::open(&arguments.model)?;
-    recipes.iter().try_for_each(|recipe| check_named(recipe, model.layout()))?;
+    recipes.iter().try_for_each(|recipe| check_named(recipe, model.layout(), &[]))?;
     let windows = windows(arguments, &model)?;
     let (tokenizer, tokens) = tokens(arguments, &model)?;
-    let calibrating = match &methods.calibrate {
-        Some((path, most)) => {
-            let found = read_tokens(path, &tokenizer, *most)?;
-            known(&found, model.config().vocab)?;
-            if tokens.starts_with(&found) || found.starts_with(&tokens) {
-                say!(
-                    "warning: --calibrate {} begins as --data does: the model is fitted to what is \
-                     scored, and is worse on other texts",
-                    printable_path(path)
-                );
-            }
-            found
-        }
-        None => Vec::new(),
-    };
+    let calibrating = methods.calibrating(&tokenizer, model.config().vocab)?;
+    if let Some((path, _)) = &methods.calibrate
+        && (tokens.starts_with(&calibrating) || calibrating.starts_with(&tokens))
+    {
+        say!(
+            "warning: --calibrate {} begins as --data does: the model is fitted to what is scored, and is \
+             worse on other texts",
+            printable_path(path)
+        );
+    }
     // A text that calibrates may be longer than the one that is scored.
     let together = windows.window;
     let windows = Windows { window: windows.window.min(tokens.len()), ..windows };
@@ -284,26 +278,37 @@ fn evaluate(arguments: &Arguments, mut recipes: Vec<Recipe>, out: Option<&Path>)
         None => Vec::new(),
         Some(numbers) => {
             let parts = sensitivity::parts(&config, model.layout(), &arguments.each);
-            let operand = if arguments.weights_only { ":weight" } else { "" };
+            let operand = operand(arguments);
             for Part { name, .. } in &parts {
-                let more = recipes[0].with(&format!("+{name}{operand}={numbers}"));
-                recipes.push(more.map_err(Error::from_cause)?);
+                let more = format!("+{name}{operand}={numbers}");
+                recipes.push(recipes::with(recipes[0].clone(), &more)?);
             }
             parts
         }
     };
     let rotate_down = methods.rotate_down.or(config.rotate_down);
-    let mut needs =
-        Needs::of(&Config { rotate_down, ..config }, model.layout().len(), recipes.len());
+    let seen = Config { rotate_down, ..config };
+    let blocks = windows.of(tokens.len());
+    // A rotated model has a head of its own.
+    let table =
+        if methods.rotate.is_some() && config.tied { config.vocab * config.d_model } else { 0 };
+    let mut needs = Needs::of(&seen, model.layout().len() + table, recipes.len());
     let available = place.available()?;
     let is_scarce = available.is_some_and(|bytes| bytes < needs.total());
     let by_layer = arguments.by_layer || is_scarce && !methods.changes();
     if by_layer {
-        needs = Needs::by_piece(&config, recipes.len());
+        needs = Needs::by_piece(&config, recipes.len(), blocks.len());
     }
     if methods.changes() {
         needs.weights *= 2;
+        let longest = Config { context: model.config().context, ..config };
+        needs.before = methods.memory(&shape(&longest, together));
     }
+    if arguments.layers {
+        needs = needs.watched(&config);
+    }
+    let spare = spare(available, needs.total());
+    needs.kept = kept(&recipes, &config, spare, by_layer)?;
     drop(reading);
     if !quiet {
         describe(arguments, &model, &tokens, windows, &needs);
@@ -311,7 +316,6 @@ fn evaluate(arguments: &Arguments, mut recipes: Vec<Recipe>, out: Option<&Path>)
             say!("warning: {} are available", memory::size(available));
         }
     }
-    let blocks = windows.of(tokens.len());
     let job = Job {
         model: &mut model,
         tokens: &tokens,
@@ -322,7 +326,7 @@ fn evaluate(arguments: &Arguments, mut recipes: Vec<Recipe>, out: Option<&Path>)
         calibrating: &calibrating,
         together,
         by_layer,
-        spare: spare(available, needs.total()),
+        spare,
         watched: arguments.layers,
         quiet,
     };
@@ -439,12 +443,21 @@ fn describe(
         windows.window,
         windows.stride
     );
-    say!(
-        "memory   {} at least: weights {}, activations {}, operands {}, logits {}",
-        size(needs.total()),
-        size(needs.weights),
-        size(needs.activations),
-        size(needs.operands),
-        size(needs.logits)
-    );
+    // The program, the text and the vocabulary are there by now.
+    let held = memory::held().unwrap_or(0);
+    let parts = [
+        ("the program and the text", held),
+        ("files", model.bytes()),
+        ("weights", needs.weights),
+        ("rounded weights", needs.kept),
+        ("activations", needs.activations),
+        ("operands", needs.operands),
+        ("logits", needs.logits),
+        ("threads", needs.threads),
+        ("methods, before", needs.before),
+    ];
+    let parts = parts.iter().filter(|(_, bytes)| *bytes > 0);
+    let parts: Vec<_> = parts.map(|(of, bytes)| format!("{of} {}", size(*bytes))).collect();
+    let most = held + model.bytes() + needs.total();
+    say!("memory   {} at most: {}", size(most), parts.join(", "));
 }

@@ -1,8 +1,9 @@
 //! `exmy generate`: a published model continues a text.
 
-use crate::eval::{known, rules, spare};
+use crate::eval::{known, spare};
 use crate::model;
 use crate::phase::Phase;
+use crate::recipes;
 use crate::sample::{Screen, possible};
 use crate::settings::Work;
 use crate::show;
@@ -10,10 +11,11 @@ use clap::Args;
 use exmy::error::{Error, Result};
 use exmy::shown::printable_path;
 use exmy_lab::tokenizer::Tokenizer;
-use exmy_train::evaluate::shape;
+use exmy_train::evaluate::{kept, shape};
 use exmy_train::inference::Generate;
 use exmy_train::nn::decoder::cache_bytes;
 use exmy_train::recipe::Recipe;
+use exmy_train::recipe::plan::check_named;
 use exmy_train::train::memory;
 use exmy_train::train::sample::Sampling;
 use serde_json::json;
@@ -79,12 +81,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
     if arguments.stop.iter().any(String::is_empty) {
         return Err(Error::new("--stop is empty").hint("give at least one character"));
     }
-    let recipe: Recipe = arguments.recipe.parse().map_err(Error::from_cause)?;
-    let rules = rules(arguments.weights_only, arguments.kv.as_deref(), arguments.sums.as_deref());
-    let recipe = match rules.is_empty() {
-        true => recipe,
-        false => recipe.with(&rules).map_err(Error::from_cause)?,
-    };
+    let (kv, sums) = (arguments.kv.as_deref(), arguments.sums.as_deref());
+    let rules = recipes::rules(arguments.weights_only, kv, sums)?;
+    let recipe = recipes::with(recipes::one(&arguments.recipe)?, &rules)?;
     arguments.work.with_threads(|| generate(arguments, &recipe))
 }
 
@@ -153,6 +152,7 @@ fn generate(arguments: &Arguments, recipe: &Recipe) -> Result<u8> {
     place.slow(recipe).into_iter().for_each(|slow| say!("note: {slow}"));
     let reading = Phase::begin("reading the model", quiet);
     let mut model = model::open(&arguments.model)?;
+    check_named(recipe, model.layout(), &[])?;
     let tokenizer = model::tokenizer(&model, arguments.tokenizer.as_deref())?;
     let prompt = tokenizer.encode(&arguments.prompt)?;
     known(&prompt, model.config().vocab)?;
@@ -167,13 +167,18 @@ fn generate(arguments: &Arguments, recipe: &Recipe) -> Result<u8> {
     let config = shape(model.config(), (capacity + sink).min(longest));
     let params = model.weights(|_| {})?;
     drop(reading);
+    let cache = cache_bytes(&config, capacity);
+    let spare = spare(place.available()?, 4 * params.len() as u64 + cache);
     if !quiet {
         if let Some(own) = model::recipe(&model)?.filter(|own| own != recipe) {
             say!("recipe   {recipe}; the run's own, which exmy sample takes, is {own}");
         }
-        let weights = memory::size(4 * params.len() as u64);
-        let cache = memory::size(cache_bytes(&config, capacity));
-        say!("memory   weights {weights}, cache of {capacity} tokens {cache}");
+        let rounded = match kept(std::slice::from_ref(recipe), &config, spare, false)? {
+            0 => String::new(),
+            bytes => format!(", rounded weights {} at most", memory::size(bytes)),
+        };
+        let (weights, cache) = (memory::size(4 * params.len() as u64), memory::size(cache));
+        say!("memory   weights {weights}{rounded}, cache of {capacity} tokens {cache}");
     }
     let options = Sampling {
         temperature: arguments.temperature,
@@ -183,8 +188,6 @@ fn generate(arguments: &Arguments, recipe: &Recipe) -> Result<u8> {
     let preparing = Phase::begin("preparing the device", quiet);
     let device = place.ready_for(&config, std::slice::from_ref(recipe))?;
     drop(preparing);
-    let needs = 4 * params.len() as u64 + cache_bytes(&config, capacity);
-    let spare = spare(place.available()?, needs);
     let text = Text { arguments, recipe, tokenizer: &tokenizer, prompt, ends };
     text.write(device.generator(config, params, recipe, options, spare)?)
 }

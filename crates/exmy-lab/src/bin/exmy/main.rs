@@ -38,6 +38,7 @@ mod operations;
 mod phase;
 mod provenance;
 mod quantize;
+mod recipes;
 mod report;
 mod rows;
 mod sample;

@@ -1,17 +1,19 @@
 //! What is done to a model before, or while, its weights are rounded: methods that are better than rounding
 //! to nearest. `exmy eval` changes parameters by them, `exmy quantize` writes what they made.
 
+use crate::eval::{known, read_tokens};
 use crate::phase::Phase;
 use exmy::BlockFormat;
 use exmy::error::{Error, Result};
+use exmy_lab::tokenizer::Tokenizer;
 use exmy_train::evaluate::gptq::{Hessians, round_blocks};
 use exmy_train::evaluate::layers::{Layers, watch_text};
 use exmy_train::evaluate::rotate::{rotate, rotate_down};
 use exmy_train::evaluate::search::search_blocks;
 use exmy_train::evaluate::smooth::smooth;
-use exmy_train::evaluate::{Stored, nearest_blocks};
+use exmy_train::evaluate::{Needs, Stored, nearest_blocks};
 use exmy_train::nn::decoder::Config;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// The methods that are wanted.
 #[derive(Clone, Debug, Default)]
@@ -31,9 +33,6 @@ pub(crate) struct Methods {
     /// A text that shows what inputs are like, and how many tokens of it are read.
     pub(crate) calibrate: Option<(PathBuf, usize)>,
 }
-
-/// Tokens of a text in a file, so many at most.
-pub(crate) type Text<'a> = &'a dyn Fn(&Path, usize) -> Result<Vec<u32>>;
 
 impl Methods {
     /// The option of the first that changes parameters, if one does.
@@ -70,13 +69,38 @@ impl Methods {
         Ok(())
     }
 
-    /// Changes a model's parameters, for windows of the configuration's context, and the configuration if it
-    /// is to rotate something while it computes; what was rounded.
+    /// Bytes that [`apply`](Self::apply) takes besides the parameters, at most, for a configuration as there.
+    pub(crate) fn memory(&self, config: &Config) -> u64 {
+        let layout = config.layout();
+        let stored = if self.rounds() { 2 * layout.len() as u64 } else { 0 };
+        let calibrates = self.smooth.is_some() || self.gptq.is_some();
+        let pass = Needs { weights: 0, logits: 0, ..Needs::of(config, 0, 1) };
+        let pass = if calibrates { pass.watched(config).total() } else { 0 };
+        let sums = match self.gptq {
+            Some(_) => Hessians::memory(&layout, config.context),
+            None => 0,
+        };
+        stored + pass + sums
+    }
+
+    /// The tokens of the text that calibrates; none of no text.
+    ///
+    /// # Errors
+    /// If there are too few, or the model does not know one.
+    pub(crate) fn calibrating(&self, tokenizer: &Tokenizer, vocab: usize) -> Result<Vec<u32>> {
+        let Some((path, most)) = &self.calibrate else { return Ok(Vec::new()) };
+        let tokens = read_tokens(path, tokenizer, ("--calibrate-tokens", *most))?;
+        known(&tokens, vocab).map(|()| tokens)
+    }
+
+    /// Changes a model's parameters, by the tokens of the text that calibrates in windows of the
+    /// configuration's context, and the configuration if it is to rotate something while it computes; what
+    /// was rounded.
     pub(crate) fn apply(
         &self,
         config: &mut Config,
         params: &mut [f32],
-        text: Text<'_>,
+        calibrating: &[u32],
         quiet: bool,
     ) -> Result<Stored> {
         let layout = config.layout();
@@ -88,13 +112,9 @@ impl Methods {
             let _rotating = Phase::begin("rotating what down_proj reads", quiet);
             *config = rotate_down(config, &layout, params, seed)?;
         }
-        let tokens = match &self.calibrate {
-            Some((path, most)) => text(path, *most)?,
-            None => Vec::new(),
-        };
         if let Some(strength) = self.smooth {
             let _reading = Phase::begin("looking at inputs", quiet);
-            let seen = Layers::of_text(config, params, &tokens)?;
+            let seen = Layers::of_text(config, params, calibrating)?;
             smooth(config, &layout, params, &seen, strength)?;
         }
         if let Some(format) = self.nearest {
@@ -107,7 +127,7 @@ impl Methods {
         let Some(format) = self.gptq else { return Ok(Stored::new()) };
         let _rounding = Phase::begin("rounding by GPTQ", quiet);
         let mut inputs = Hessians::default();
-        watch_text(config, params, &tokens, &mut inputs)?;
+        watch_text(config, params, calibrating, &mut inputs)?;
         round_blocks(&layout, params, &inputs, format)
     }
 }

@@ -4,6 +4,7 @@ use crate::DIVERGED;
 #[cfg(unix)]
 use crate::exhausted;
 use crate::phase::Phase;
+use crate::recipes;
 use crate::settings::Work;
 use crate::show::{self, Watcher};
 use crate::stop::{STOPPED, Stop};
@@ -14,7 +15,6 @@ use exmy::shown::printable_path;
 use exmy_lab::device::{Place, other_settings};
 use exmy_lab::gather::conditions;
 use exmy_lab::runner::{self, OutFolder, Progress, Run, Runner, Train, find_run};
-use exmy_train::recipe::Recipe;
 #[cfg(unix)]
 use exmy_train::train::checkpoint;
 use exmy_train::train::config::{Config, read_table};
@@ -312,21 +312,7 @@ fn plan(arguments: &Arguments) -> Result<OutFolder> {
     let (mut config, recipes) = configure(arguments, arguments.lr.first().copied())?;
     let others = arguments.lr.iter().skip(1).map(|&lr| Ok(configure(arguments, Some(lr))?.0.train));
     let others = others.collect::<Result<Vec<_>>>()?;
-    let recipes = recipes
-        .split(',')
-        .map(|text| match text.trim() {
-            "" => Err(Error::new(format!("--recipe {recipes:?} has an empty name"))
-                .hint("separate recipes by single commas, with none at the end")),
-            text => text.parse::<Recipe>().map_err(|error| {
-                let words: Vec<&str> = text.split_whitespace().collect();
-                match words.len() > 1 && words.iter().all(|word| word.parse::<Recipe>().is_ok()) {
-                    true => Error::new(format!("{text:?} is several recipes"))
-                        .hint(format!("separate them by commas: --recipe {}", words.join(","))),
-                    false => Error::from_cause(error),
-                }
-            }),
-        })
-        .collect::<Result<Vec<_>>>()?;
+    let recipes = recipes::list(&recipes)?;
     if let Some(path) = &arguments.out {
         utf8("--out", path)?;
         runner::refuse_used(path)?;

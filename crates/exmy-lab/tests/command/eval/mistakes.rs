@@ -1,23 +1,9 @@
 //! What `exmy eval` and its kin say of what cannot be, or would mean nothing.
 
-use super::{change, eval, model, range, tie};
-use crate::{exmy, printed, row, succeed};
+use super::{change, eval, model, range, refused, said, tie};
+use crate::{printed, row};
 use serde_json::{Value, json};
 use std::fs;
-use std::path::Path;
-
-/// What a command that is refused says.
-fn refused(folder: &Path, arguments: &[&str]) -> String {
-    let output = exmy(arguments).current_dir(folder).output().unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {said}");
-    said
-}
-
-/// What a command says beside its result.
-fn said(folder: &Path, arguments: &[&str]) -> String {
-    String::from_utf8(succeed(exmy(arguments).current_dir(folder)).stderr).unwrap()
-}
 
 /// A token is a byte: bits a byte are nats a token in bits, also of windows whose first token none scores.
 #[test]
@@ -48,28 +34,6 @@ fn a_picture_that_cannot_be_written_is_told_first() {
     for (out, expected) in [("folder.svg", "is a folder"), (unwritable, "x.svg")] {
         let error = refused(folder, &["eval", "no-model", "--data", "none", "--out", out]);
         assert!(error.contains(expected) && !error.contains("no-model"), "{error}");
-    }
-}
-
-/// Rules about blocks and operators that the model has not.
-#[test]
-fn a_rule_about_nothing_is_refused() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    model(folder);
-    for (recipe, expected) in [
-        ("f32+layer2=mxfp4", "names a block that the model has not: its 2 count from 0"),
-        ("f32+layers5-7:q_proj=mxfp4", "there are layer0 to layer1"),
-        ("mxfp4+g_proj=bf16", "names g_proj, which the model has not"),
-        ("mxfp4+layer0:lm_head=bf16", "the head is in none"),
-    ] {
-        let recipe = format!("f32,{recipe}");
-        let error = refused(folder, &["eval", "model", "--data", "text", "--recipe", &recipe]);
-        assert!(error.contains(expected), "{recipe}: {error}");
-    }
-    // Bases are for many models, and options are no rules.
-    for recipe in ["f32,chon+last=0", "f32,mxfp4+out=bf16+layers0-9=bf16"] {
-        eval(folder, &["model", "--tokens", "9", "--recipe", recipe]);
     }
 }
 
@@ -150,6 +114,15 @@ fn other_files_and_layouts_are_named() {
         let device = refused(folder, &["eval", "/dev/null", "--data", "text"]);
         assert!(device.contains("/dev/null is neither a file nor a folder"), "{device}");
     }
+    // Sizes that are not those of the weights: of a folder of Hugging Face no key of a run is named.
+    let config = folder.join("model/config.json");
+    let text = fs::read_to_string(&config).unwrap();
+    fs::write(&config, text.replace("\"vocab_size\": 96", "\"vocab_size\": 97")).unwrap();
+    let sizes = refused(folder, &["eval", "model", "--data", "text"]);
+    let parts = ["[96, 32]", "[97, 32]", "set vocab_size, hidden_size", "model/config.json"];
+    assert!(parts.iter().all(|part| sizes.contains(part)), "{sizes}");
+    assert!(!sizes.contains("[model]"), "{sizes}");
+    fs::write(&config, text).unwrap();
     // Before anything is calibrated.
     let quantize = ["quantize", "model", "new", "--to", "nvfp4", "--layout", "gpt-oss"];
     let error = refused(folder, &[&quantize[..], &["--gptq", "--calibrate", "none"]].concat());

@@ -1,23 +1,10 @@
 //! Runs of one's own as models of `exmy eval`, `generate`, `quantize` and `sample`.
 
-use super::{eval, model};
+use super::{eval, model, refused, said};
 use crate::{TINY, exmy, printed, succeed, text_file};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
-
-/// What a command that is refused says.
-fn refused(folder: &Path, arguments: &[&str]) -> String {
-    let output = exmy(arguments).current_dir(folder).output().unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {said}");
-    said
-}
-
-/// What a command says beside its result.
-fn said(folder: &Path, arguments: &[&str]) -> String {
-    String::from_utf8(succeed(exmy(arguments).current_dir(folder)).stderr).unwrap()
-}
 
 /// A run of bytes, under a recipe.
 fn of_bytes(folder: &Path, recipe: &str, out: &str) {

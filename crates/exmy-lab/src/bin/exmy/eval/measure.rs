@@ -13,7 +13,6 @@ use exmy_train::nn::decoder::Config;
 use exmy_train::nn::parameters::Entry;
 use exmy_train::published::Published;
 use exmy_train::recipe::Recipe;
-use std::path::Path;
 
 /// What is measured, and how.
 pub(super) struct Job<'a> {
@@ -73,10 +72,9 @@ impl Job<'_> {
         drop(reading);
         let changed = if self.methods.changes() {
             let mut changed = params.clone();
-            let text = |_: &Path, _: usize| Ok(self.calibrating.to_vec());
             let longest = Config { context: model.config().context, ..config };
             let mut seen = shape(&longest, self.together);
-            self.methods.apply(&mut seen, &mut changed, &text, quiet)?;
+            self.methods.apply(&mut seen, &mut changed, self.calibrating, quiet)?;
             Some((Config { context: config.context, ..seen }, changed))
         } else {
             None

@@ -1,7 +1,6 @@
 //! `exmy quantize` of a model: a folder of Hugging Face or a GGUF file in, a folder out, whose weights were
 //! rounded by methods that look at the model.
 
-use crate::eval::{known, read_tokens};
 use crate::methods::Methods;
 use crate::model::{is_run, open, tokenizer};
 use crate::phase::Phase;
@@ -148,12 +147,12 @@ pub(super) fn quantize(
     fits_layout(&config, format, head, layout)?;
     let wanted = options.tokenizer.as_deref();
     let settings = settings(&model, &config, methods.rotate_down, wanted)?;
-    let text = |path: &Path, most: usize| {
-        let tokens = read_tokens(path, &tokenizer(&model, wanted)?, most)?;
-        known(&tokens, config.vocab).map(|()| tokens)
+    let calibrating = match &methods.calibrate {
+        Some(_) => methods.calibrating(&tokenizer(&model, wanted)?, config.vocab)?,
+        None => Vec::new(),
     };
     let mut seen = shape(&config, window);
-    let mut rounded = methods.apply(&mut seen, &mut params, &text, quiet)?;
+    let mut rounded = methods.apply(&mut seen, &mut params, &calibrating, quiet)?;
     if let Some(format) = head {
         rounded.extend(nearest_head(&config.layout(), &mut params, format));
     }
