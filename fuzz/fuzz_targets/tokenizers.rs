@@ -1,5 +1,5 @@
-//! The `tokenizer.json` of a published model: any bytes are an error, or a tokenizer that makes tokens of a text
-//! and a text of tokens, the same ones each time, or says why not.
+//! The `tokenizer.json` of a published model: any bytes are an error, or a tokenizer that makes tokens of a
+//! text and a text of tokens, the same ones each time, or says why not.
 //!
 //! `cargo +nightly fuzz run tokenizers` in the repository's root.
 

@@ -129,8 +129,8 @@ impl Published {
         let text = given::read(&path, given::SETTINGS);
         let shape = family::read(&text.map_err(|error| Error::io("read", &path, error))?)?;
         let sizes = format!(
-            "set vocab_size, hidden_size and their like in {} to the sizes of the weights, or take the weights \
-             that belong to it",
+            "set vocab_size, hidden_size and their like in {} to the sizes of the weights, or take the \
+             weights that belong to it",
             printable_path(&path)
         );
         Self::of_safetensors(folder, shape, files(folder)?, &sizes)

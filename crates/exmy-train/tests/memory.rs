@@ -1,6 +1,6 @@
 //! A run's memory, evaluations, checkpoints and a resume included, is at most twice what training
-//! needs on paper (`profile::MemoryNeed`). That of an evaluation of a trained model, with the rounded weights that
-//! recipes keep, is at most what is said before it (`evaluate::Needs`), and not far below.
+//! needs on paper (`profile::MemoryNeed`). That of an evaluation of a trained model, with the rounded weights
+//! that recipes keep, is at most what is said before it (`evaluate::Needs`), and not far below.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -114,12 +114,12 @@ fn norms_after() {
 /// many bytes of rounded weights; and these bytes over all.
 fn evaluation(recipes: &str, spare: u64, by_piece: bool, watched: bool) -> (f64, f64) {
     let mut config = *preset("micro").unwrap().model.decoder_mut().unwrap();
-    (config.d_model, config.hidden, config.vocab, config.layers) = (192, 512, 1500, 6);
+    (config.d_model, config.hidden, config.vocab, config.layers) = (192, 512, 1500, 4);
     (config.heads, config.kv_heads, config.context) = (4, 2, 96);
     let layout = config.layout();
     let recipes: Vec<Recipe> = recipes.split(',').map(|name| name.parse().unwrap()).collect();
     let mut needs = match by_piece {
-        true => Needs::by_piece(&config, recipes.len(), 5),
+        true => Needs::by_piece(&config, recipes.len(), 2),
         false => Needs::of(&config, layout.len(), recipes.len()),
     };
     if watched {
@@ -127,7 +127,7 @@ fn evaluation(recipes: &str, spare: u64, by_piece: bool, watched: bool) -> (f64,
     }
     needs.kept = kept(&recipes, &config, spare, by_piece).unwrap();
     let params = layout.initialize(3);
-    let text: Vec<u32> = (0..400).map(|i| i * i % 1500).collect();
+    let text: Vec<u32> = (0..190).map(|i| i * i % 1500).collect();
     let windows = Windows { window: 96, stride: 96 }.of(text.len());
     let before = HELD.load(Relaxed);
     MOST.store(before, Relaxed);

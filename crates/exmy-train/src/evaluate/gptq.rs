@@ -33,7 +33,8 @@ pub struct Hessians {
 }
 
 impl Hessians {
-    /// Bytes that they take, of a model that reads so many tokens at once, with what [`round_blocks`] works in.
+    /// Bytes that they take, of a model that reads so many tokens at once, with what [`round_blocks`] works
+    /// in.
     pub fn memory(layout: &Layout, tokens: usize) -> u64 {
         let all = Linear::all(layout);
         let inside: Vec<_> = all.iter().filter(|linear| linear.site.layer.is_some()).collect();

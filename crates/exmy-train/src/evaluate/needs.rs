@@ -1,5 +1,5 @@
-//! The memory of an evaluation, before it is taken: a bound, of which each term is one or more arrays that are
-//! there at the same time.
+//! The memory of an evaluation, before it is taken: a bound, of which each term is one or more arrays that
+//! are there at the same time.
 //!
 //! Not in it are the file, which is mapped and whose pages the system takes back when it needs them, and what
 //! the program holds besides: its code, the text, a vocabulary.
@@ -37,8 +37,8 @@ fn bytes(numbers: usize) -> u64 {
 }
 
 impl Needs {
-    /// Of a model of this [`shape`](super::shape) with so many parameters, in windows of its context, where no
-    /// rounded weights are kept.
+    /// Of a model of this [`shape`](super::shape) with so many parameters, in windows of its context, where
+    /// no rounded weights are kept.
     pub fn of(config: &Config, parameters: usize, recipes: usize) -> Self {
         let Config { d_model: d, vocab, context, hidden, .. } = *config;
         let turned = |numbers| if config.rotate_down.is_some() { numbers } else { 0 };
@@ -62,8 +62,8 @@ impl Needs {
         }
     }
 
-    /// The same where the parameters of one piece of the model are in memory at a time, for as many of so many
-    /// windows as are computed [`together`].
+    /// The same where the parameters of one piece of the model are in memory at a time, for as many of so
+    /// many windows as are computed [`together`].
     pub fn by_piece(config: &Config, recipes: usize, windows: usize) -> Self {
         let own = Self::of(config, largest_piece(config), recipes);
         let windows = together(config, recipes).min(windows);

@@ -20,8 +20,8 @@ pub fn available() -> Option<u64> {
     [free, group, addresses].into_iter().flatten().min()
 }
 
-/// Bytes that the process has allocated by now, and those of its program and libraries as far as they may come
-/// into memory, where the system says it.
+/// Bytes that the process has allocated by now, and those of its program and libraries as far as they may
+/// come into memory, where the system says it.
 pub fn held() -> Option<u64> {
     let [allocated, libraries] = ["RssAnon:", "VmLib:"].map(super::profile::status);
     let program = std::fs::metadata("/proc/self/exe").ok()?.len();

@@ -51,8 +51,8 @@ pub(crate) fn tell_dropout(tokenizer: &Tokenizer) {
     if let Some(share) = tokenizer.dropout() {
         TOLD.call_once(|| {
             say!(
-                "note: the tokenizer's dropout of {share} is for training others, and is left out: a text has \
-                 the same tokens each time"
+                "note: the tokenizer's dropout of {share} is for training others, and is left out: a text \
+                 has the same tokens each time"
             );
         });
     }
