@@ -23,9 +23,17 @@ pub fn available() -> Option<u64> {
 /// Bytes that the process has allocated by now, and those of its program and libraries as far as they may
 /// come into memory, where the system says it.
 pub fn held() -> Option<u64> {
-    let [allocated, libraries] = ["RssAnon:", "VmLib:"].map(super::profile::status);
+    let [allocated, libraries] = ["RssAnon:", "VmLib:"].map(status);
     let program = std::fs::metadata("/proc/self/exe").ok()?.len();
     Some(allocated? + libraries? + program)
+}
+
+/// A number of bytes that Linux reports of this process.
+pub(in crate::train) fn status(key: &str) -> Option<u64> {
+    let status = read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix(key))?;
+    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kilobytes << 10)
 }
 
 /// Whether the process may have so many addresses and no more.

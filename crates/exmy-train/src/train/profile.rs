@@ -16,6 +16,7 @@ use crate::nn::model;
 use crate::nn::proxy::Activation;
 use crate::nn::stopwatch::{Laps, Part, measure};
 use crate::train::config::{Config, EVALUATED_ROWS, EVALUATED_WINDOWS};
+use crate::train::memory::status;
 
 /// What some steps took.
 #[derive(Clone, Debug, PartialEq)]
@@ -185,14 +186,6 @@ static FIRST: OnceLock<Option<u64>> = OnceLock::new();
 fn held() -> Option<u64> {
     let first = (*FIRST.get()?)?;
     Some(status("VmHWM:")?.saturating_sub(first))
-}
-
-/// A number of bytes that Linux reports of this process.
-pub(in crate::train) fn status(key: &str) -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix(key))?;
-    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kilobytes << 10)
 }
 
 fn mebibytes(bytes: u64) -> f64 {

@@ -1,10 +1,10 @@
 //! `exmy data`: text in, token files out.
 
-use crate::model::tell_dropout;
 use crate::rows::Bar;
 use crate::settings::{threads, with_threads};
 use crate::show;
 use crate::stop::Stop;
+use crate::tokens::tell_dropout;
 use clap::Args;
 use exmy::error::Result;
 use exmy::safetensors::Progress;

@@ -14,10 +14,10 @@ use crate::recipes;
 use crate::report;
 use crate::settings::Work;
 use crate::show;
+use crate::tokens::{known, read_tokens};
 use calibrate::Calibration;
 use clap::Args;
 use exmy::error::{Error, Result};
-use exmy::safetensors::given;
 use exmy::shown::printable_path;
 use exmy_lab::amounts::thousands;
 use exmy_lab::tokenizer::Tokenizer;
@@ -124,9 +124,6 @@ the window, no window scores its first token. Numbers behind +- are standard
 errors, by windows; those of differences are of paired differences.
 Exit codes: 0 done, 2 misuse or a file that cannot be used.";
 
-/// Bytes of the longest text.
-const TEXT: u64 = 4 << 30;
-
 /// Runs the command; the result is the exit code.
 pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
     let recipes = recipes(arguments)?;
@@ -194,13 +191,6 @@ fn operand(arguments: &Arguments) -> &'static str {
     if arguments.weights_only { ":weight" } else { "" }
 }
 
-/// Refuses tokens that a model of so many does not know.
-pub(crate) fn known(tokens: &[u32], vocab: usize) -> Result<()> {
-    let Some(token) = tokens.iter().find(|&&token| token as usize >= vocab) else { return Ok(()) };
-    Err(Error::new(format!("the tokenizer gives token {token}, and the model has {vocab}"))
-        .hint("the tokenizer is another model's: name the right one by --tokenizer FILE"))
-}
-
 /// The text as tokens, at most as many as are wanted.
 fn tokens(arguments: &Arguments, model: &Published) -> Result<(Tokenizer, Vec<u32>)> {
     let tokenizer = model::tokenizer(model, arguments.tokenizer.as_deref())?;
@@ -208,29 +198,6 @@ fn tokens(arguments: &Arguments, model: &Published) -> Result<(Tokenizer, Vec<u3
     let tokens = read_tokens(&arguments.data, &tokenizer, ("--tokens", most))?;
     known(&tokens, model.config().vocab)?;
     Ok((tokenizer, tokens))
-}
-
-/// The first tokens of a text in a file, two at least, and as many as an option says at most.
-pub(crate) fn read_tokens(
-    path: &Path,
-    tokenizer: &Tokenizer,
-    (option, most): (&str, usize),
-) -> Result<Vec<u32>> {
-    let bytes = given::read(path, TEXT).map_err(|error| Error::io("read", path, error))?;
-    let text = String::from_utf8(bytes).map_err(|error| {
-        Error::new(format!("{} is no text in UTF-8", printable_path(path))).because(error)
-    })?;
-    let mut tokens = tokenizer.encode(&text)?;
-    let found = tokens.len();
-    tokens.truncate(most);
-    if tokens.len() < 2 {
-        let what = format!("{} tokens of {} score none", tokens.len(), printable_path(path));
-        return Err(Error::new(what).hint(match found {
-            0 | 1 => "give a text of two tokens or more".to_owned(),
-            _ => format!("{option} takes two or more of its {found}"),
-        }));
-    }
-    Ok(tokens)
 }
 
 /// How the text is divided.

@@ -1,12 +1,13 @@
 //! `exmy generate`: a published model continues a text.
 
-use crate::eval::{known, spare};
+use crate::eval::spare;
 use crate::model;
 use crate::phase::Phase;
 use crate::recipes;
 use crate::sample::{Screen, possible};
 use crate::settings::Work;
 use crate::show;
+use crate::tokens::known;
 use clap::Args;
 use exmy::error::{Error, Result};
 use exmy::shown::printable_path;

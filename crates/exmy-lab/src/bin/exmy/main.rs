@@ -48,6 +48,8 @@ mod show;
 mod stop;
 mod study;
 mod sweep;
+#[cfg(feature = "tokenizers")]
+mod tokens;
 mod train;
 mod vectors;
 mod verify;

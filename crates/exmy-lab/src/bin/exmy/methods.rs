@@ -1,8 +1,8 @@
 //! What is done to a model before, or while, its weights are rounded: methods that are better than rounding
 //! to nearest. `exmy eval` changes parameters by them, `exmy quantize` writes what they made.
 
-use crate::eval::{known, read_tokens};
 use crate::phase::Phase;
+use crate::tokens::{known, read_tokens};
 use exmy::BlockFormat;
 use exmy::error::{Error, Result};
 use exmy_lab::tokenizer::Tokenizer;

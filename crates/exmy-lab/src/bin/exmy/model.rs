@@ -1,6 +1,7 @@
 //! The model that a command is given: one that others published, or a run of one's own.
 
 use crate::sample::{run_folder, shape, words};
+use crate::tokens::tell_dropout;
 use exmy::error::{Error, Result};
 use exmy::shown::printable_path;
 use exmy_lab::runner::find_run;
@@ -10,7 +11,6 @@ use exmy_train::recipe::Recipe;
 use exmy_train::train::checkpoint;
 use exmy_train::train::run::Folder;
 use std::path::Path;
-use std::sync::Once;
 
 /// Whether the path is that of a run, or of a folder of runs.
 pub(crate) fn is_run(path: &Path) -> bool {
@@ -43,19 +43,6 @@ fn of_run(folder: &Folder) -> Result<Published> {
 pub(crate) fn recipe(model: &Published) -> Result<Option<Recipe>> {
     let of_run = |path| Ok(Folder::new(path).config()?.recipe);
     is_run(model.path()).then(|| of_run(model.path())).transpose()
-}
-
-/// Tells once that a tokenizer has dropout, which does not hold here.
-pub(crate) fn tell_dropout(tokenizer: &Tokenizer) {
-    static TOLD: Once = Once::new();
-    if let Some(share) = tokenizer.dropout() {
-        TOLD.call_once(|| {
-            say!(
-                "note: the tokenizer's dropout of {share} is for training others, and is left out: a text \
-                 has the same tokens each time"
-            );
-        });
-    }
 }
 
 /// The tokenizer that is wanted, or the model's.

@@ -2,7 +2,7 @@
 
 use super::{Arguments, shape};
 #[cfg(feature = "tokenizers")]
-use crate::model::tell_dropout;
+use crate::tokens::tell_dropout;
 use exmy::error::{Error, Result};
 #[cfg(feature = "tokenizers")]
 use exmy::safetensors::whole::split;
