@@ -107,17 +107,22 @@ fn terms_are_cut_at_the_last_place() {
 fn impossible_registers_are_answered() {
     for (text, part) in [
         ("custom:e4m3+int32b-30", "operands with NaN"),
-        ("custom,out=int32@rtz,align=sticky:int8", "align=rz or rd"),
-        ("custom,out=int32@rtz,promote=8:int8", "no promote="),
-        ("custom,out=int32@rtz,order=tree,l=4:int8", "have order=fused"),
-        ("custom,out=int32@rtz:e2m1/16:ue4m3", "powers of two"),
+        ("custom,out=int32b-30@rtz,align=sticky:int8", "align=rz or rd"),
+        ("custom,out=int32b-30@rtz,promote=8:int8", "no promote="),
+        ("custom,out=int32b-30@rtz,order=tree,l=4:int8", "have order=fused"),
+        ("custom,out=int32b-30@rtz:e2m1/16:ue4m3", "powers of two"),
         ("custom,out=f32@rne:int8+int32", "out= must be"),
         ("custom,overflow=clip:int8", "saturate or wrap"),
         ("hopper:int8+int32", "does not multiply"),
+        // MX's int32 ends at 2, and a product of integers is beyond that.
+        ("custom,out=int32@rtz:int8b-6", "are intWb(2-W), as int32b-30@rtz"),
+        ("custom,out=INT8@rne:int8b-6", "int8b-6@rtz"),
     ] {
         let error = text.parse::<Unit>().unwrap_err().to_string();
         assert!(error.contains(part), "{text}: no {part:?} in {error}");
     }
-    let text = "custom,out=int32b-30@rtz,overflow=wrap:int8b-6";
-    assert_eq!(text.parse::<Unit>().unwrap().to_string(), text);
+    for text in ["custom,out=int32b-30@rtz,overflow=wrap:int8b-6", "custom,out=int32b0@rtz:int8b-6"]
+    {
+        assert_eq!(text.parse::<Unit>().unwrap().to_string(), text);
+    }
 }

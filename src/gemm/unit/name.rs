@@ -286,6 +286,16 @@ fn result_of(text: &str) -> Result<(&str, Format), UnitError> {
     }
 }
 
+/// What `out=int32@rtz` should have been.
+const INTEGERS: &str = "intW alone is MX's, in steps of 2^(2-W) from -2 to 2; integers of W bits are \
+     intWb(2-W), as int32b-30@rtz, int24b-22@rtz and int8b-6@rtz, and MX's is intWb0@rtz here";
+
+/// Whether a format is an integer without a place for its point: `int32`, with or without a mode behind it.
+fn is_bare_integer(text: &str) -> bool {
+    let format = text.split('@').next().unwrap_or_default().to_ascii_lowercase();
+    format.strip_prefix("int").is_some_and(|bits| bits.parse::<u32>().is_ok())
+}
+
 /// The name of a value in a table.
 fn name_of<T: PartialEq>(table: &[(&'static str, T)], value: &T) -> Short {
     Short::new(table.iter().find(|(_, other)| other == value).map_or("", |(name, _)| name))
@@ -315,7 +325,11 @@ impl Parameters {
             "reach" => optional(self.reach),
             "limit" => optional(self.limit),
             "group" => number(self.group),
-            "out" => Short::new(&alloc::format!("{}@{}", self.output, self.rounding)),
+            "out" => {
+                let output = self.output.to_string();
+                let bias = if is_bare_integer(&output) { "b0" } else { "" };
+                Short::new(&alloc::format!("{output}{bias}@{}", self.rounding))
+            }
             "overflow" => name_of(&BEYOND, &self.beyond),
             "underflow" => name_of(&UNDERFLOWS, &self.underflow),
             "flush" => match self.flush {
@@ -356,7 +370,11 @@ impl Parameters {
                  overflow, underflow, flush, subnormals, nan, promote, each as KEY=VALUE",
             )));
         };
-        self.assign(key, value).ok_or(UnitError::Value { key, given: Short::new(value), possible })
+        let wrong = |possible| UnitError::Value { key, given: Short::new(value), possible };
+        if *key == "out" && is_bare_integer(value) {
+            return Err(wrong(INTEGERS));
+        }
+        self.assign(key, value).ok_or(wrong(possible))
     }
 
     fn assign(&mut self, key: &str, value: &str) -> Option<()> {
