@@ -3,7 +3,7 @@
 use exmy::View;
 use exmy::block::BlockFormat;
 use exmy::format::Format;
-use exmy::gemm::unit::{Input, Model, Preset, StepOrder, Unit};
+use exmy::gemm::unit::{Input, Model, Preset, StepOrder, Unit, UnitError};
 use exmy::gemm::{Accumulation, Operand, Spec, gemm};
 use exmy::round::Rounding;
 
@@ -195,6 +195,9 @@ fn a_file_is_a_unit_and_an_accumulation() {
         Accumulation::named(&format!("{path}+f16")).unwrap().to_string().split('+').next_back(),
         Some("f16")
     );
+    // Some editors write a byte-order mark first.
+    std::fs::write(path, format!("\u{FEFF}{said}")).unwrap();
+    assert_eq!(Unit::named(path, None).unwrap().to_string(), text);
     for (wrong, part) in [
         (format!("{path}+f99"), "f99"),
         ("nowhere.toml".into(), "cannot open nowhere.toml"),
@@ -203,4 +206,45 @@ fn a_file_is_a_unit_and_an_accumulation() {
         let error = Accumulation::named(&wrong).unwrap_err().to_string();
         assert!(error.contains(part), "{wrong}: {error}");
     }
+}
+
+/// What is wrong with a file is said with the lines to be changed, also where it takes two to be wrong.
+#[test]
+fn a_file_that_is_no_unit_names_the_lines() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("unit.toml");
+    let path = path.to_str().unwrap();
+    for (said, part) in [
+        ("# ours\n\nq = 1", ": line 3: no parameter"),
+        ("l = 8\nf = 99 # bits\na = 'e4m3'", ": line 2: f=\"99\" is not possible"),
+        ("l = 8\nlike = 'hoper'", ": line 2: "),
+        ("\u{FEFF}\na = 'e99'", ": line 2: "),
+        ("l = 4\na = 'e4m3'\nresult = 'f99'", ": line 3: "),
+        ("a = 'e4m3'\nb = 'e99'", ": line 2: "),
+        ("l = 4\nresult = 'f32'", ": line 2: b or result without a"),
+        ("l = 4\n\nl = 8", ": line 3: l is set a second time, after line 1"),
+        ("a = 'int8b-6'\nout = 'int32@rtz'", ": line 2: out=\"int32@rtz\" is not possible: "),
+        // Of these lines each works alone, and custom takes what Hopper does not.
+        (
+            "a = 'int8b-6'\nl = 4\nout = 'int32b-30@rtz'\norder = 'tree'",
+            ": lines 3 and 4: sums in fixed point",
+        ),
+        ("like = 'hopper'\nl = 8\na = 'e3m4'", ": line 1: hopper does not multiply e3m4"),
+    ] {
+        std::fs::write(path, said).unwrap();
+        let error = Unit::named(path, None).unwrap_err();
+        assert!(error.to_string().contains(part), "{said}: {error}");
+    }
+    // Two faults: the first, as far as that can be said. Formats behind the name are judged with the lines,
+    // and have colons of their own. The cause is one that a program can read.
+    std::fs::write(path, "q = 1\nl = 0\na = 'e99'").unwrap();
+    let error = Unit::named(path, None).unwrap_err().to_string();
+    assert!(error.contains(": line 3: ") && error.contains("e99"), "{error}");
+    std::fs::write(path, "l = 4\nout = 'int32b-30@rtz'\nalign = 'sticky'").unwrap();
+    let error = Unit::named(&format!("{path}:e2m1/16:ue4m3"), None).unwrap_err().to_string();
+    assert!(error.contains("ue4m3\": sums in fixed point"), "{error}");
+    let error = Unit::named(&format!("{path}:int8b-6"), None).unwrap_err();
+    assert!(error.to_string().contains(": lines 2 and 3: sums in fixed point"), "{error}");
+    let causes = std::iter::successors(std::error::Error::source(&error), |error| error.source());
+    assert!(causes.filter_map(|error| error.downcast_ref::<UnitError>()).next().is_some());
 }

@@ -7,14 +7,16 @@
 //! a = "e4m3"             # formats: a, b (as a), result (f32); they may be left away
 //! ```
 //!
-//! These are lines of TOML, of which whole numbers and texts in quotes are understood and nothing else.
+//! These are lines of TOML, of which whole numbers and texts in quotes are understood and nothing else. As of
+//! other TOML, a byte-order mark before the first line is skipped.
 
 use alloc::format;
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 use core::str::FromStr;
 
+use super::Unit;
 use super::error::UnitError;
 use super::name::{Formats, Model};
 
@@ -28,38 +30,139 @@ use super::name::{Formats, Model};
 /// assert_eq!(own.formats.unwrap().to_string(), "e4m3/32:e8m0");
 /// # Ok::<(), exmy::gemm::unit::DescriptionError>(())
 /// ```
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub struct Description {
     /// The preset and the parameters.
     pub model: Model,
     /// The formats, if they are named.
     pub formats: Option<Formats>,
+    /// The lines, for what may turn out to be wrong with them.
+    lines: Vec<Setting>,
 }
+
+/// What a line sets.
+#[derive(Clone, Debug)]
+struct Setting {
+    /// From 1.
+    line: usize,
+    key: String,
+    value: String,
+}
+
+/// Two descriptions of the same, whatever lines it stands in.
+impl PartialEq for Description {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.model, &self.formats) == (&other.model, &other.formats)
+    }
+}
+
+impl Eq for Description {}
 
 /// Why lines describe no unit.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DescriptionError {
-    /// The line, from 1; `None` if it is about all of them.
-    line: Option<usize>,
-    why: String,
+    /// The lines at fault, from 1; none if it is about all of them.
+    lines: Vec<usize>,
+    why: Why,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Why {
+    /// It is no line of a description.
+    Line(String),
+    /// Lines that say what no unit is.
+    Unit(UnitError),
 }
 
 impl fmt::Display for DescriptionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.line {
-            Some(line) => write!(f, "line {line}: {}", self.why),
-            None => f.write_str(&self.why),
+        let last = self.lines.len().saturating_sub(1);
+        for (at, line) in self.lines.iter().enumerate() {
+            let before = match at {
+                0 if last == 0 => "line ",
+                0 => "lines ",
+                _ if at == last => " and ",
+                _ => ", ",
+            };
+            write!(f, "{before}{line}")?;
+        }
+        let colon = if self.lines.is_empty() { "" } else { ": " };
+        f.write_str(colon)?;
+        match &self.why {
+            Why::Line(why) => f.write_str(why),
+            Why::Unit(error) => error.fmt(f),
         }
     }
 }
 
-impl core::error::Error for DescriptionError {}
-
-impl From<UnitError> for DescriptionError {
-    fn from(error: UnitError) -> Self {
-        Self { line: None, why: error.to_string() }
+impl core::error::Error for DescriptionError {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        match &self.why {
+            Why::Line(_) => None,
+            Why::Unit(error) => Some(error),
+        }
     }
 }
+
+impl DescriptionError {
+    /// An error, by what `judge` says of some of the lines (`None` where they leave open what they are to be
+    /// judged for). At fault is each line without which all others work; of several faults the first line
+    /// that does not work, where without it all that it stands on does.
+    fn blame(
+        lines: &[Setting],
+        error: UnitError,
+        judge: impl Fn(&[&Setting]) -> Option<Result<(), UnitError>>,
+    ) -> Self {
+        let works = |some: &[&Setting]| matches!(judge(some), Some(Ok(())));
+        let follow = lines.iter().any(|line| matches!(line.key.as_str(), "b" | "result"));
+        let without = |line: &&Setting| {
+            let rest = lines.iter().filter(|other| other.line != line.line);
+            // What follows the first format would not be read without it.
+            !(line.key == "a" && follow) && works(&rest.collect::<Vec<_>>())
+        };
+        let at_fault: Vec<usize> = lines.iter().filter(without).map(|line| line.line).collect();
+        if !at_fault.is_empty() {
+            return Self { lines: at_fault, why: Why::Unit(error) };
+        }
+        // A parameter stands on the preset and the formats, and these on those before them.
+        let base = ["like", "a", "b", "result"];
+        let mut order: Vec<&Setting> =
+            base.iter().filter_map(|key| lines.iter().find(|line| line.key == *key)).collect();
+        let beside = order.len();
+        order.extend(lines.iter().filter(|line| !base.contains(&line.key.as_str())));
+        let alone = (0..order.len()).find_map(|at| {
+            let mut some = order[..at.min(beside)].to_vec();
+            if !works(&some) {
+                return None;
+            }
+            some.push(order[at]);
+            Some((order[at].line, judge(&some)?.err()?))
+        });
+        match alone {
+            Some((line, error)) => Self { lines: alloc::vec![line], why: Why::Unit(error) },
+            None => Self { lines: Vec::new(), why: Why::Unit(error) },
+        }
+    }
+}
+
+/// The preset, the parameters and the formats that lines say.
+fn said(lines: &[&Setting]) -> Result<(Model, Option<Formats>), UnitError> {
+    let of = |key: &str| lines.iter().find(|line| line.key == key).map(|line| line.value.as_str());
+    let mut model = String::from(of("like").unwrap_or("custom"));
+    for line in lines {
+        if !["like", "a", "b", "result"].contains(&line.key.as_str()) {
+            model += &format!(",{}={}", line.key, line.value);
+        }
+    }
+    let formats = of("a").map(|a| {
+        let result = of("result").map_or(String::new(), |result| format!("+{result}"));
+        format!("{a},{}{result}", of("b").unwrap_or(a)).parse()
+    });
+    Ok((model.parse()?, formats.transpose()?))
+}
+
+/// The byte-order mark, which programs on some systems write before a text. TOML ignores it.
+const MARK: char = '\u{FEFF}';
 
 /// Key and value of a line without its comment; `None` if nothing stands there.
 fn setting(line: &str) -> Result<Option<(&str, &str)>, String> {
@@ -105,36 +208,47 @@ impl FromStr for Description {
     type Err = DescriptionError;
 
     fn from_str(text: &str) -> Result<Self, DescriptionError> {
-        let mut found: Vec<(&str, &str)> = Vec::new();
-        for (at, line) in text.lines().enumerate() {
-            let wrong = |why| DescriptionError { line: Some(at + 1), why };
+        let mut lines: Vec<Setting> = Vec::new();
+        for (at, line) in text.strip_prefix(MARK).unwrap_or(text).lines().enumerate() {
+            let wrong = |why| DescriptionError { lines: alloc::vec![at + 1], why: Why::Line(why) };
             let Some((key, value)) = setting(line).map_err(wrong)? else { continue };
-            if found.iter().any(|(other, _)| *other == key) {
-                return Err(wrong(format!("{key} is set a second time")));
+            if let Some(first) = lines.iter().find(|other| other.key == key) {
+                return Err(wrong(format!(
+                    "{key} is set a second time, after line {}",
+                    first.line
+                )));
             }
-            found.push((key, value));
+            lines.push(Setting { line: at + 1, key: key.into(), value: value.into() });
         }
-        let mut take = |key: &str| {
-            let at = found.iter().position(|(other, _)| *other == key)?;
-            Some(found.remove(at).1)
-        };
-        let (like, a, b, result) = (take("like"), take("a"), take("b"), take("result"));
-        let mut model = String::from(like.unwrap_or("custom"));
-        for (key, value) in found {
-            model += &format!(",{key}={value}");
+        let has = |key: &str| lines.iter().find(|line| line.key == key);
+        if let (None, Some(alone)) = (has("a"), has("b").or(has("result"))) {
+            let why = "b or result without a: name the left operand's format too".into();
+            return Err(DescriptionError { lines: alloc::vec![alone.line], why: Why::Line(why) });
         }
-        let formats = match (a, b) {
-            (Some(a), b) => {
-                let result = result.map_or(String::new(), |result| format!("+{result}"));
-                Some(format!("{a},{}{result}", b.unwrap_or(a)).parse()?)
+        let all: Vec<&Setting> = lines.iter().collect();
+        match said(&all) {
+            Ok((model, formats)) => Ok(Self { model, formats, lines }),
+            Err(error) => {
+                Err(DescriptionError::blame(&lines, error, |some| Some(said(some).map(drop))))
             }
-            (None, None) if result.is_none() => None,
-            (None, _) => {
-                let why = "b or result without a: name the left operand's format too".into();
-                return Err(DescriptionError { line: None, why });
-            }
+        }
+    }
+}
+
+impl Description {
+    /// The unit that is described, for other formats than its own if there are some.
+    fn unit(&self, formats: Option<&Formats>) -> Result<Option<Unit>, DescriptionError> {
+        let of = |model: &Model, own: Option<&Formats>| {
+            let Formats { a, b, result } = formats.or(own)?;
+            Some(model.unit(*a, *b, *result))
         };
-        Ok(Self { model: model.parse()?, formats })
+        let judge = |some: &[&Setting]| match said(some) {
+            Ok((model, own)) => of(&model, own.as_ref()).map(|unit| unit.map(drop)),
+            Err(error) => Some(Err(error)),
+        };
+        of(&self.model, self.formats.as_ref())
+            .transpose()
+            .map_err(|error| DescriptionError::blame(&self.lines, error, judge))
     }
 }
 
@@ -175,10 +289,12 @@ mod files {
         /// That of the file whose name a text begins with, and what stands behind a sign; `None` if it
         /// names no file.
         pub(in crate::gemm) fn of(text: &str, sign: char) -> Result<Option<(Self, Option<&str>)>> {
-            let (path, behind) = match text.rsplit_once(sign) {
+            // Scales have the sign in their formats, too: unit.toml:e2m1/16:ue4m3.
+            let end = text.find(&format!("{ENDING}{sign}")).map(|at| at + ENDING.len());
+            let (path, behind) = match end {
                 _ if text.ends_with(ENDING) => (text, None),
-                Some((path, behind)) if path.ends_with(ENDING) => (path, Some(behind)),
-                _ => return Ok(None),
+                Some(end) => (&text[..end], Some(&text[end + sign.len_utf8()..])),
+                None => return Ok(None),
             };
             Ok(Some((Self::read(Path::new(path))?, behind)))
         }
@@ -211,13 +327,16 @@ mod files {
                 let whole = formats.map(|formats| format!("{text}:{formats}"));
                 return whole.as_deref().unwrap_or(text).parse().map_err(wrong);
             };
-            let named = formats.or(own).map(str::parse).transpose().map_err(wrong)?;
-            let Some(Formats { a, b, result }) = named.or(found.formats) else {
-                return Err(Error::new(format!("{text:?} names no formats")).hint(
+            let named: Option<Formats> =
+                formats.or(own).map(str::parse).transpose().map_err(wrong)?;
+            let unit = found
+                .unit(named.as_ref())
+                .map_err(|error| Error::new(format!("no unit is {text:?}")).because(error))?;
+            unit.ok_or_else(|| {
+                Error::new(format!("{text:?} names no formats")).hint(
                     "write a = \"e4m3\" into it, or the formats behind its name: unit.toml:e4m3",
-                ));
-            };
-            found.model.unit(a, b, result).map_err(wrong)
+                )
+            })
         }
     }
 }

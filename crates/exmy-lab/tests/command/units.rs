@@ -263,14 +263,15 @@ fn a_file_describes_a_unit() {
         assert!(code == 0 && out.contains(result), "{unit} {more:?}: {out}{err}");
     }
     for (text, parts) in [
-        ("q = 1", &["this is no unit", "no parameter", "promote"][..]),
-        ("l = 0", &["l=\"0\"", "1 to 256"]),
+        ("q = 1", &["this is no unit", "line 1", "no parameter", "promote"][..]),
+        ("# a\nl = 0", &["line 2", "l=\"0\"", "1 to 256"]),
         ("l = 1.5", &["line 1", "l is 1.5", "whole numbers"]),
         ("f = 9 13", &["\"13\" stands behind the value of f"]),
         ("# a\nl = 8\nl = 9", &["line 3", "a second time"]),
         ("l = \"8,f=3\"", &["one parameter has one value"]),
         ("a = \"e99\"", &["e99"]),
-        ("like = \"hoper\"", &["did you mean hopper"]),
+        ("like = \"hoper\"", &["line 1", "did you mean hopper"]),
+        ("out = \"int32@rtz\"", &["line 1", "int32b-30@rtz"]),
         ("l = ", &["line 1", "l is nothing"]),
         ("[unit]", &["KEY = VALUE"]),
         ("b = \"e4m3fn\"", &["b or result without a"]),

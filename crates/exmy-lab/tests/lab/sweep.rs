@@ -25,6 +25,8 @@ fn the_grid_is_spelled_out_recipe_first_and_seed_last() {
     assert_eq!(short, preset("nano").unwrap().train.with_steps(20));
     let again = Plan::parse(text).unwrap();
     assert_eq!(again, plan);
+    // As a unit's file, it may begin with a byte-order mark.
+    assert_eq!(Plan::parse(&format!("\u{FEFF}{text}")).unwrap(), plan);
     let names: std::collections::HashSet<_> = plan.runs.iter().map(|run| &run.name).collect();
     assert_eq!(names.len(), 8);
     assert!(plan.runs[7].name.starts_with("bf16-"));
