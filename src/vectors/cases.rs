@@ -166,6 +166,11 @@ impl Cases {
         self.len
     }
 
+    /// Whether these are all operands that there are.
+    pub(super) fn are_all(&self) -> bool {
+        self.masks.is_empty() && !self.uniform && self.len >= self.planned
+    }
+
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len == 0

@@ -176,6 +176,24 @@ fn coverage_says_what_is_exercised() {
         few.starts_with("4  all cases\n") && few.contains("0  rounded a tie   <- never\n"),
         "{few}"
     );
+    // What no case can have is no hole: all operands, an operation that does not round, one rounding mode, a
+    // unit whose operands do not reach down to its least exponent.
+    for (arguments, rows) in [
+        (&["e4m3fn_abs"][..], &["  -  result is negative\n", "  -  rounded a tie\n"][..]),
+        (&["f32_neg", "--count", "400"], &["-  rounded toward zero\n", "-  rounded a tie\n"]),
+        (&["f16_to_f32"], &["-  rounded away from zero\n"]),
+        (&["bf16_mul", "--round", "rtz"], &["-  rounded away from zero\n"]),
+        (&["bf16_mul", "--round", "raz"], &["-  rounded back to the largest number\n"]),
+        (&["f16_add"], &["-  rounded up to the smallest normal number\n"]),
+        (&["f32_div"], &["-  rounded back to the largest number\n"]),
+        (&["f32_sqrt"], &["-  result is subnormal\n", "-  rounded a tie\n"]),
+    ] {
+        let found = table(&[arguments, &["--coverage"]].concat());
+        assert!(rows.iter().all(|row| found.contains(row)), "no {rows:?} in\n{found}");
+        assert!(!found.contains("never"), "{arguments:?}:\n{found}");
+    }
+    let tiles = table(&["--tiles", "hopper:e5m2", "--coverage"]);
+    assert!(tiles.contains("  -  step aligned to the least exponent\n"), "{tiles}");
     let tiles = table(&["--tiles", "blackwell:nvfp4", "--count", "14", "--coverage"]);
     for row in [
         "896  all dot products\n",
