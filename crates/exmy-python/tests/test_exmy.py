@@ -4,7 +4,10 @@ literals worked out by hand, and with fractions."""
 import copy
 import doctest
 import multiprocessing
+import pathlib
 import pickle
+import subprocess
+import sys
 import threading
 from fractions import Fraction
 
@@ -421,3 +424,14 @@ def test_other_threads_run_meanwhile():
     [thread.start() for thread in threads]
     [thread.join() for thread in threads]
     assert all(np.array_equal(one, expected) for one in found)
+
+
+def test_the_first_lines_of_the_page_work():
+    page = pathlib.Path(__file__).parents[3] / "docs" / "python.md"
+    program = page.read_text().split("python - <<'END'\n", 1)[1].split("\nEND\n", 1)[0]
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    blocks, codes = ran.stdout.splitlines()
+    assert blocks.startswith("(64, 256) (64, 8) 448.0 ")
+    # 0.1 = 2^-4 1.6, nearest 2^-4 (1 + 5 / 8): (7 - 4) 8 + 5; 1: 7 8; 448 = 2^8 (1 + 6 / 8): 15 8 + 6.
+    assert codes == "[ 29  56 126] (64, 64)"
