@@ -272,6 +272,16 @@ impl CodesMut<'_> {
     }
 }
 
+/// Bytes of the smallest integer of C that holds so many bits.
+pub(crate) const fn code_bytes(bits: u32) -> u32 {
+    match bits {
+        0..=8 => 1,
+        9..=16 => 2,
+        17..=32 => 4,
+        _ => 8,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -317,15 +327,5 @@ mod tests {
             assert_eq!((memory[0] as u8, length.assume_init()), (b'a', 4));
             write_text("abcd", std::ptr::null_mut(), 0, None).unwrap();
         }
-    }
-}
-
-/// Bytes of the smallest integer of C that holds so many bits.
-pub(crate) const fn code_bytes(bits: u32) -> u32 {
-    match bits {
-        0..=8 => 1,
-        9..=16 => 2,
-        17..=32 => 4,
-        _ => 8,
     }
 }

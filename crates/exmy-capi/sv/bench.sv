@@ -28,7 +28,7 @@ module bench;
   typedef enum int {ZERO, SUBNORMAL, NORMAL, INFINITE, NAN} class_of;
   int operands[1:4][5];
   int results[1:4][5];
-  int ties, saturated, inexact, exact, cancelled, random_up, random_down, by_word[2];
+  int ties, saturated, inexact, exact, cancelled, overflowed, clamped, random_up, random_down, by_word[2];
 
   function automatic class_of of_e4m3(input logic [7:0] x);
     if (&x[6:0]) return NAN;
@@ -139,6 +139,8 @@ module bench;
       wanted = 32'(result);
       results[2][of_f32(wanted)]++;
       if (word[4:3] == 0 && wanted == dot_c) cancelled++;
+      // E4M3 and its scales have no infinity.
+      if (of_f32(wanted) == INFINITE && of_f32(dot_c) != INFINITE) overflowed++;
       is_equal = dot_d == wanted || (of_f32(dot_d) == NAN && of_f32(wanted) == NAN);
       if (!is_equal) begin
         report(2, $sformatf("dot product gives %h, exmy %h", dot_d, wanted));
@@ -172,6 +174,7 @@ module bench;
       truncated = 8'(evaluate(down, 64'(convert_x), 0, 0, 0, ignored));
       operands[3][of_f32(convert_x)]++;
       results[3][of_e4m3(wanted)]++;
+      if ((flags & EXMY_SATURATED) != 0) clamped++;
       if ((flags & EXMY_INEXACT) != 0 && (flags & EXMY_OVERFLOW) == 0) begin
         if (wanted == truncated) random_down++;
         else random_up++;
@@ -268,8 +271,9 @@ module bench;
     row("stochastic addends", 1, operands[4]);
     row("stochastic results", 1, results[4]);
     $display("mulAdd: %0d ties, %0d saturated, %0d inexact, %0d exact", ties, saturated, inexact, exact);
-    $display("dot: %0d sums cancelled to the addend", cancelled);
-    $display("converter: %0d rounded up by the random bits, %0d down", random_up, random_down);
+    $display("dot: %0d sums cancelled to the addend, %0d overflowed", cancelled, overflowed);
+    $display("converter: %0d rounded up by the random bits, %0d down, %0d saturated", random_up, random_down, clamped);
+    // Its products, 144 at most, are less than the last of the random bits of an addend of 57344: no sum overflows.
     $display("stochastic dot: %0d decided by the first word, %0d by the second", by_word[0], by_word[1]);
     for (int which = 1; which <= 4; which++)
       $display("design %0d: %0d mismatches", which, mismatches[which]);

@@ -204,7 +204,8 @@ module blocks;
     longint unsigned a[6] = '{'h3F800000, 'h33800000, 'h33800000, 'h33800000, 'h33800000, 'h3F800000};
     longint unsigned b[3] = '{'h3F800000, 'h3F800000, 'h3F800000};
     longint unsigned left[2] = '{'h3C, 'hC0}, right[2] = '{'h38, 'h44}, d[2], behind = 64'h3F800001;
-    longint unsigned seven[1] = '{7}, half[1] = '{126}, none[1] = '{0}, dot;
+    longint unsigned seven[1] = '{7}, half[1] = '{126}, none[1] = '{0}, ones[256] = '{256{'h38}}, dot;
+    string text;
     chandle product = make_product("fma", ""), blocks, down, unit;
     check(exmy_dpi_gemm(product, 2, 1, 3, "f32", a, "f32", b, 0, "", d));
     is("1 + 2^-24 + 2^-24, one after the other", d[0], 'h3F800000);
@@ -233,6 +234,13 @@ module blocks;
     fails(exmy_dpi_unit_dot(unit, left, a, none, none, 0, dot), "b has 6 elements, and a has 2");
     fails(exmy_dpi_unit_dot(unit, a, a, none, none, 0, dot),
           "a has 0x3f800000 at place 0 from its left, and codes have 8 bits");
+    exmy_unit_free(unit);
+    // An explanation is as long as its sum: a line a product at least.
+    unit = make_unit("hopper:e4m3");
+    text = exmy_dpi_unit_explain(unit, left, left, none, none, 0);
+    is("an explanation of two products", 64'(text.len() > 100), 1);
+    text = exmy_dpi_unit_explain(unit, ones, ones, none, none, 0);
+    is("one of 256", 64'(text.len() > 16384), 1);
     exmy_unit_free(unit);
     // The exact sum of 1 and 2^-24 twice, in a format that has it, and of blocks: 6 * 6 * 2^-2.
     product = make_product("exact", "output=f64");

@@ -175,19 +175,45 @@ int exmy_dpi_unit_dot_random(void *unit, const svOpenArrayHandle a, const svOpen
     return status;
 }
 
-static char text[16384];
+/* The last explanation, in memory that grows with it. */
+static char *text;
+static size_t room;
+
+/* Memory for a text of so many bytes and the zero behind it. */
+static int make_room(size_t length) {
+    if (length < room) return EXMY_STATUS_OK;
+    char *more = (char *)realloc(text, length + 1);
+    if (more == NULL) return out_of_memory();
+    text = more;
+    room = length + 1;
+    return EXMY_STATUS_OK;
+}
+
+/* Asks how long the explanation is, then for the text. */
+static int explained(const exmy_unit *unit, const operands *made, uint64_t c, const uint32_t *random) {
+    void *const *codes = made->codes;
+    size_t length = 0;
+    int status = EXMY_STATUS_OK;
+    for (int pass = 0; pass < 2 && status == EXMY_STATUS_OK; pass++) {
+        char *to = pass == 0 ? NULL : text;
+        size_t size = pass == 0 ? 0 : room;
+        status = random == NULL
+                     ? exmy_unit_explain(unit, made->k, codes[0], codes[1], codes[2], codes[3], c, to, size, &length)
+                     : exmy_unit_explain_random(unit, made->k, codes[0], codes[1], codes[2], codes[3], c, random, to,
+                                                size, &length);
+        if (status == EXMY_STATUS_OK && pass == 0) status = make_room(length);
+    }
+    return status;
+}
 
 const char *exmy_dpi_unit_explain(void *unit, const svOpenArrayHandle a, const svOpenArrayHandle b,
                                   const svOpenArrayHandle a_scales, const svOpenArrayHandle b_scales, uint64_t c) {
     const svOpenArrayHandle arrays[4] = {a, b, a_scales, b_scales};
     operands made;
     int status = prepare((const exmy_unit *)unit, arrays, &made);
-    if (status == EXMY_STATUS_OK)
-        status = exmy_unit_explain((const exmy_unit *)unit, made.k, made.codes[0], made.codes[1], made.codes[2],
-                                   made.codes[3], c, text, sizeof text, NULL);
+    if (status == EXMY_STATUS_OK) status = explained((const exmy_unit *)unit, &made, c, NULL);
     discard(&made);
-    if (status != EXMY_STATUS_OK) snprintf(text, sizeof text, "%s", exmy_dpi_message());
-    return text;
+    return status == EXMY_STATUS_OK ? text : exmy_dpi_message();
 }
 
 const char *exmy_dpi_unit_explain_random(void *unit, const svOpenArrayHandle a, const svOpenArrayHandle b,
@@ -198,12 +224,10 @@ const char *exmy_dpi_unit_explain_random(void *unit, const svOpenArrayHandle a, 
     void *random = NULL;
     int status = prepare_random((const exmy_unit *)unit, arrays, words, &made, &random);
     if (status == EXMY_STATUS_OK)
-        status = exmy_unit_explain_random((const exmy_unit *)unit, made.k, made.codes[0], made.codes[1], made.codes[2],
-                                          made.codes[3], c, (const uint32_t *)random, text, sizeof text, NULL);
+        status = explained((const exmy_unit *)unit, &made, c, (const uint32_t *)random);
     discard(&made);
     free(random);
-    if (status != EXMY_STATUS_OK) snprintf(text, sizeof text, "%s", exmy_dpi_message());
-    return text;
+    return status == EXMY_STATUS_OK ? text : exmy_dpi_message();
 }
 
 int exmy_dpi_quantize(void *quantizer, uint64_t rows, uint64_t cols, int axis, const svOpenArrayHandle numbers,

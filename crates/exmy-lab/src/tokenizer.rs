@@ -129,7 +129,7 @@ impl Tokenizer {
         /// The most that a step makes of a byte. Published ones make three of a blank, and one in front.
         const MOST: f64 = 4096.0;
         let steps: serde_json::Result<Steps> = serde_json::from_slice(&json);
-        let steps = steps.map_err(|error| Error::new(error.to_string()))?;
+        let steps = steps.map_err(Error::from_cause)?;
         for (name, step) in [("normalizer", &steps.normalizer), ("decoder", &steps.decoder)] {
             let times = growth(step);
             if times > MOST {

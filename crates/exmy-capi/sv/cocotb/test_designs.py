@@ -5,6 +5,7 @@
 EXMY_LIBRARY names the shared library, target/release/libexmy_capi.so where it is not set.
 """
 
+import collections
 import ctypes
 import os
 import random
@@ -17,6 +18,8 @@ from cocotb.triggers import Timer
 HERE = Path(__file__).resolve().parent
 LIBRARY = os.environ.get("EXMY_LIBRARY", str(HERE.parents[3] / "target/release/libexmy_capi.so"))
 CASES = int(os.environ.get("EXMY_CASES", "20000"))
+# As exmy.h numbers the flags.
+INEXACT, SATURATED = 1, 32
 # Codes where bugs live: zeros, subnormal numbers, ones, largest numbers, NaN.
 INTERESTING = [sign | code for sign in (0, 0x80) for code in (0, 1, 3, 7, 8, 0x38, 0x39, 0x7D, 0x7E, 0x7F)]
 
@@ -69,6 +72,33 @@ class Exmy:
         return dot
 
 
+class Exercised:
+    """What the cases of a design had: classes of codes by operand or result, and what happened to results."""
+
+    def __init__(self):
+        self.counts = collections.defaultdict(collections.Counter)
+
+    def codes(self, what, codes, exponent_bits, mantissa_bits, is_ieee):
+        """Codes of a format; of one that is not IEEE's, all ones alone are NaN, and no code is infinity."""
+        top, ones = (1 << exponent_bits) - 1, (1 << mantissa_bits) - 1
+        for code in codes:
+            exponent, mantissa = code >> mantissa_bits & top, code & ones
+            if exponent == 0:
+                kind = "subnormal" if mantissa else "zero"
+            elif exponent == top and is_ieee:
+                kind = "NaN" if mantissa else "infinite"
+            else:
+                kind = "NaN" if exponent == top and mantissa == ones else "normal"
+            self.counts[what][kind] += 1
+
+    def event(self, what, happened):
+        self.counts["happened"][what] += bool(happened)
+
+    def show(self, design):
+        for what, counts in self.counts.items():
+            print(f"exercised {design}, {what}: " + ", ".join(f"{kind} {n}" for kind, n in sorted(counts.items())))
+
+
 def e4m3(draw):
     """A code of E4M3."""
     return draw.choice(INTERESTING) if draw.random() < 0.25 else draw.randrange(256)
@@ -89,22 +119,30 @@ async def settle(dut):
 
 @cocotb.test()
 async def multiply_add(dut):
-    wanted, draw = Exmy().function("e4m3_mulAdd", "overflow=sat-finite"), random.Random(1)
+    wanted, draw, exercised = Exmy().function("e4m3_mulAdd", "overflow=sat-finite"), random.Random(1), Exercised()
+    away, zero = (Exmy().function("e4m3_mulAdd", f"overflow=sat-finite,round={mode}") for mode in ("rna", "rnz"))
     for _ in range(CASES):
         a, b, c = (e4m3(draw) for _ in range(3))
         dut.a.value, dut.b.value, dut.c.value = a, b, c
         await settle(dut)
         result, flags = wanted(a, b, c)
+        exercised.codes("operands", (a, b, c), 4, 3, False)
+        exercised.codes("results", [result], 4, 3, False)
+        exercised.event("inexact", flags & INEXACT)
+        exercised.event("saturated", flags & SATURATED)
+        # To nearest, modes differ where a result is in the middle of two numbers.
+        exercised.event("ties", away(a, b, c)[0] != zero(a, b, c)[0])
         # The design's NaN has no sign, exmy's that of its operand.
         result = 0x7F if result & 0x7F == 0x7F else result
         found = int(dut.d.value)
         assert found == result, f"{a:02x} * {b:02x} + {c:02x} is {result:02x}, the design has {found:02x}"
-        assert int(dut.inexact.value) == flags & 1, f"{a:02x} * {b:02x} + {c:02x}: inexact is {flags & 1}"
+        assert int(dut.inexact.value) == flags & INEXACT, f"{a:02x} * {b:02x} + {c:02x}: inexact is {flags & 1}"
+    exercised.show("multiply_add")
 
 
 @cocotb.test()
 async def dot_product(dut):
-    wanted, draw = Exmy().dot("custom,l=32,f=25:mxfp8-e4m3"), random.Random(2)
+    wanted, draw, exercised = Exmy().dot("custom,l=32,f=25:mxfp8-e4m3"), random.Random(2), Exercised()
     for _ in range(CASES // 10):
         # NaN among 64 codes in one case of eight, and addends about as large as the products.
         codes = range(0x7F) if draw.random() < 0.875 else range(0x80)
@@ -115,25 +153,39 @@ async def dot_product(dut):
         dut.a_scale.value, dut.b_scale.value, dut.c.value = *scales, c
         await settle(dut)
         result, found = wanted(a, b, *scales, c), int(dut.d.value)
+        exercised.codes("operands", a + b, 4, 3, False)
+        exercised.codes("addends", [c], 8, 23, True)
+        exercised.codes("results", [result], 8, 23, True)
         operands = f"{bytes(a).hex()} {bytes(b).hex()} {scales} + {c:08x}"
         assert found == result, f"{operands} is {result:08x}, the design has {found:08x}"
+    exercised.show("dot_product")
 
 
 @cocotb.test()
 async def stochastic_converter(dut):
-    wanted, draw = Exmy().function("f32_to_e4m3", "round=sr8,overflow=sat-finite"), random.Random(3)
+    exmy, draw, exercised = Exmy(), random.Random(3), Exercised()
+    wanted, down = (exmy.function("f32_to_e4m3", f"round={mode},overflow=sat-finite") for mode in ("sr8", "rtz"))
     for _ in range(CASES):
         x = draw.randrange(2) << 31 | draw.randrange(110, 140) << 23 | draw.randrange(1 << 23)
         word = draw.randrange(256)
         dut.x.value, dut.random.value = x, word
         await settle(dut)
-        result, found = wanted(x, word=word << 24)[0], int(dut.y.value)  # the word's top bits are used
+        result, flags = wanted(x, word=word << 24)  # the word's top bits are used
+        found = int(dut.y.value)
+        exercised.codes("operands", [x], 8, 23, True)
+        exercised.codes("results", [result], 4, 3, False)
+        exercised.event("saturated", flags & SATURATED)
+        within = flags & INEXACT and not flags & SATURATED
+        exercised.event("up by the random bits", within and result != down(x)[0])
+        exercised.event("down by the random bits", within and result == down(x)[0])
         assert found == result, f"{x:08x} with {word:02x} is {result:02x}, the design has {found:02x}"
+    exercised.show("stochastic_converter")
 
 
 @cocotb.test()
 async def stochastic_dot_product(dut):
     wanted, draw = Exmy().dot("custom,l=4,align=exact,out=e5m2@sr4:e2m1+e5m2"), random.Random(4)
+    exercised = Exercised()
     for _ in range(CASES // 10):
         a, b = ([draw.randrange(16) for _ in range(8)] for _ in range(2))
         c, steps = draw.randrange(2) << 7 | draw.randrange(0x7C), [draw.randrange(16) for _ in range(2)]
@@ -141,7 +193,10 @@ async def stochastic_dot_product(dut):
         dut.c.value, dut.random.value = c, steps[1] << 4 | steps[0]
         await settle(dut)
         result, found = wanted(a, b, 0, 0, c, [step << 28 for step in steps]), int(dut.d.value)
+        exercised.codes("addends", [c], 5, 2, True)
+        exercised.codes("results", [result], 5, 2, True)
         assert found == result, f"{a} {b} + {c:02x} by {steps} is {result:02x}, the design has {found:02x}"
+    exercised.show("stochastic_dot_product")
 
 
 def main():
