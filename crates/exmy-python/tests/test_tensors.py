@@ -152,3 +152,33 @@ def test_pytorch_is_not_imported_for_arrays():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n", done.stderr
+
+
+def calls(x: torch.Tensor):
+    """Functions of this package that read numbers of a tensor."""
+    return [
+        lambda: exmy.fake_quantize(x, "mxfp4"),
+        lambda: exmy.quantize(x, "mxfp4"),
+        lambda: exmy.gemm(x, x.T),
+        lambda: exmy.Format("e4m3").encode(x),
+        lambda: exmy.torch.fake_quantize(x, "mxfp4"),
+    ]
+
+
+def test_a_fake_tensor_has_no_numbers():
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    fake = FakeTensorMode().from_tensor(A)
+    for call in calls(fake):
+        with pytest.raises(TypeError, match="is a FakeTensor, which .* a plain torch.Tensor is needed"):
+            call()
+
+
+def test_a_tangent_is_not_lost():
+    from torch.autograd import forward_ad
+
+    with forward_ad.dual_level():
+        for call in calls(forward_ad.make_dual(A, torch.ones_like(A)))[:4]:
+            with pytest.raises(RuntimeError, match="x has a tangent|a has a tangent"):
+                call()
+        assert exmy.fake_quantize(A, "mxfp4").shape == A.shape

@@ -7,6 +7,7 @@ be read is refused in words that say what would be.
 from __future__ import annotations
 
 import torch
+from torch.autograd import forward_ad
 
 KINDS = (torch.float32, torch.bfloat16, torch.float16)
 
@@ -15,6 +16,11 @@ def gpu_of(x: torch.Tensor, name: str) -> int | None:
     """The number of the GPU that a tensor is on; None on the CPU."""
     if not isinstance(x, torch.Tensor):
         raise TypeError(f"{name} is a {type(x).__name__}, and a tensor of PyTorch is needed: torch.as_tensor({name})")
+    if type(x).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
+        raise TypeError(
+            f"{name} is a {type(x).__name__}, which has its numbers in a way of its own or, as PyTorch's fakes, has none; "
+            f"a plain torch.Tensor is needed"
+        )
     if torch.jit.is_tracing():
         raise RuntimeError("a trace would keep the numbers of one pass, since exmy computes outside of PyTorch")
     if x.is_nested:
@@ -37,6 +43,11 @@ def gpu_of(x: torch.Tensor, name: str) -> int | None:
 
 def check_gradient(x: torch.Tensor, name: str) -> None:
     """Refuses a tensor whose gradient PyTorch would look for: no function outside of `exmy.torch` has one."""
+    if forward_ad.unpack_dual(x).tangent is not None:
+        raise RuntimeError(
+            f"{name} has a tangent, which ends here: exmy has no derivatives forward; for numbers alone "
+            f"torch.autograd.forward_ad.unpack_dual({name}).primal"
+        )
     if x.requires_grad and torch.is_grad_enabled():
         raise RuntimeError(
             f"{name} requires a gradient, which ends here: exmy.torch.fake_quantize({name}, 'nvfp4') hands it on as it "
