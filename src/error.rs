@@ -120,7 +120,7 @@ mod tests {
         assert_eq!(field.to_string(), "a.json: no field `b\\n`");
         let outer = Error::new("b").because(Error::new("a").hint("try c"));
         assert_eq!(outer.to_string(), "b: a\n  try c");
-        let unknown = "e4m9".parse::<crate::Format>().unwrap_err();
+        let unknown = "e4x".parse::<crate::Format>().unwrap_err();
         let found = Error::from_cause(unknown).hint("see formats.md");
         assert_eq!(found.to_string(), format!("{unknown}\n  see formats.md"));
         let cause = std::error::Error::source(&found).and_then(|cause| cause.downcast_ref());
