@@ -215,6 +215,10 @@ mod fast {
             Output::Overwrite => 0.0,
             Output::Accumulate => 1.0,
         };
+        // It leaves `c` alone where K is 0, and the sum of no products is +0, which changes -0.
+        if a.cols() == 0 {
+            return matmul_reference(a, b, c, output);
+        }
         let stride = c.row_stride() as isize;
         let (rows, cols) = (c.rows(), c.cols());
         // SAFETY: a view's constructor proved that every element (i, j) lies inside its slice;

@@ -67,6 +67,20 @@ fn fast_equals_reference_on_any_layout() {
     }
 }
 
+/// The sum of no products is +0, so that -0 becomes +0 where it is added.
+#[test]
+fn a_sum_of_nothing_is_positive_zero() {
+    use exmy::simd::{Level, with_level};
+    for level in Level::ALL.into_iter().filter(|level| level.is_available()) {
+        for (output, before) in [(Output::Accumulate, -0.0), (Output::Overwrite, 7.0_f32)] {
+            let mut c = [before; 15];
+            let (a, b) = (View::new(&[], 3, 0), View::new(&[], 0, 5));
+            with_level(level, || matmul(a, b, ViewMut::new(&mut c, 3, 5), output));
+            assert!(c.iter().all(|x| x.to_bits() == 0), "{level}, {output:?}: {c:?}");
+        }
+    }
+}
+
 /// Square, long, wide and small outputs, on as many threads as make pieces of any shape; the last is
 /// so deep that it is not packed at once.
 #[test]
