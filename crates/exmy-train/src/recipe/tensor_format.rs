@@ -17,7 +17,7 @@
 //!   gate: blocks run on from one to the next, if all have these numbers;
 //! * `@shared`: the random bits of an operand are the same in every product that reads it;
 //! * `@windowN`: the one scale of the tensor is that of the largest magnitude of the last N steps, as in
-//!   [`memory`](super::memory);
+//!   [`state`](super::state);
 //! * `@by-position`: exponents are bumped by the place of an element in its block, as in
 //!   `bump`;
 //! * `@fresh`: the signs of the rotation are drawn anew each step.
