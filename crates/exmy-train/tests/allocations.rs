@@ -5,8 +5,9 @@
 //! keeps its own, and one that comes to a piece of work for the first time asks the system for it. So there
 //! the test waits for two steps in a row without a call.
 //!
-//! Without vectors of sixteen, products of f32 are those of the crate `matrixmultiply`, which asks for memory to
-//! pack in at each. So models and recipes that have such products are left out on processors without AVX-512.
+//! Without vectors of sixteen, products of f32 are those of the crate `matrixmultiply`, which asks for memory
+//! to pack in at each. So models and recipes that have such products are left out on processors without
+//! AVX-512.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
