@@ -20,12 +20,12 @@ use crate::runner::{Run, content_name};
 use exmy::error::{Error, Result};
 use exmy::safetensors::given;
 use exmy::shown::{printable, printable_path};
+use exmy_train::train::check::check_run;
 use exmy_train::train::config::{Config, read_table};
 use exmy_train::train::data::Source;
 use exmy_train::train::preset::preset;
 use exmy_train::train::run;
 use exmy_train::train::start;
-use exmy_train::train::trainer::check;
 use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
@@ -206,7 +206,7 @@ fn complete(mut config: Config, known: &mut ReadSources) -> Result<Config> {
             let data = run::load_data(&mut config)?;
             let vocab = (!data.bytes).then_some(data.vocab);
             set_vocab(&mut config, vocab);
-            check(&config, &data)?;
+            check_run(&config, &data)?;
             known.insert(key, (config.data.fingerprint.clone(), vocab));
         }
     }

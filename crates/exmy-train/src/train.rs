@@ -7,6 +7,7 @@
 //! Parameters, gradients and moments are flat f32 slices, the masters; a recipe decides what the
 //! products inside the model see, never what is stored here.
 
+pub mod check;
 pub mod checkpoint;
 pub mod config;
 pub mod control;

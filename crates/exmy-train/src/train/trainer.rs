@@ -8,12 +8,11 @@
 use crate::nn::device::{Buffer, Cpu, MatrixMut, Slice};
 use crate::nn::model::{self, Batch, Model};
 use crate::nn::parameters::{Layout, Role};
-use crate::nn::site::Operator;
 use crate::nn::stopwatch::{Part, lap};
 use crate::recipe::device::Quantize;
-use crate::recipe::plan::check_named;
 use crate::recipe::state::RecipeState;
 use crate::recipe::{Engine, Images, Observer, Phase, Plan, Recipe};
+use crate::train::check::check_run;
 use crate::train::checkpoint::{Progress, State};
 use crate::train::config::{Config, Decay, EVALUATED_ROWS, EVALUATED_WINDOWS};
 use crate::train::data::{Batches, Dataset, Tokens, windows};
@@ -38,35 +37,6 @@ pub struct Step {
     pub grad_norm: f64,
     /// Whether the gradient was scaled down.
     pub clipped: bool,
-}
-
-/// Whether `config` can be trained on `data`, before anything is allocated or written.
-///
-/// # Errors
-/// If the configuration is impossible, a rule of the recipe is about what the model has not, or the data have
-/// more tokens than the vocabulary or fewer than one context.
-pub fn check(config: &Config, data: &Dataset) -> Result<()> {
-    config.validate()?;
-    check_recipe(config)?;
-    let Some(model) = config.model.decoder() else { return Ok(()) };
-    if data.vocab > model.vocab {
-        return Err(Error::new(format!(
-            "the data have {} different tokens, model.vocab is {}",
-            data.vocab, model.vocab
-        ))
-        .hint(format!("set model.vocab={}", data.vocab)));
-    }
-    data.check_context(model.context).map_err(Error::from_cause)
-}
-
-/// Refuses a recipe that does not go with the model, or has rules about blocks or operators that it has not.
-fn check_recipe(Config { recipe, model, train, .. }: &Config) -> Result<()> {
-    const TEACHER: [Operator; 3] =
-        [Operator::TeacherGate, Operator::TeacherUp, Operator::TeacherDown];
-    let (layout, others) =
-        (model.layout(), if model.decoder().is_some() { &[][..] } else { &TEACHER });
-    check_named(recipe, &layout, others)?;
-    recipe.settled(&layout, train.steps).map(drop)
 }
 
 /// Neighbouring parameters that decay alike, as few ranges as possible.
@@ -170,7 +140,7 @@ impl<'a, D: Quantize> Trainer<'a, D> {
     }
 
     fn with(device: D, config: &'a Config, data: &'a Dataset, leads: bool) -> Result<Self> {
-        check(config, data)?;
+        check_run(config, data)?;
         let numbers = MemoryNeed::of_run(config).kept() / 4;
         memory::ensure(numbers as usize, "weights, gradients and moments")?;
         let model = config.model.build(&device, config.seed);

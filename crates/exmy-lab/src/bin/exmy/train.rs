@@ -15,6 +15,7 @@ use exmy::shown::printable_path;
 use exmy_lab::device::{Place, other_settings};
 use exmy_lab::gather::conditions;
 use exmy_lab::runner::{self, OutFolder, Progress, Run, Runner, Train, find_run};
+use exmy_train::train::check::check_run;
 #[cfg(unix)]
 use exmy_train::train::checkpoint;
 use exmy_train::train::config::{Config, read_table};
@@ -23,7 +24,6 @@ use exmy_train::train::preset::{PRESETS, preset};
 use exmy_train::train::profile::StepProfile;
 use exmy_train::train::run::{self, Folder, Outcome, intact};
 use exmy_train::train::start;
-use exmy_train::train::trainer::check;
 use exmy_train::train::{fit, memory};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -342,7 +342,7 @@ fn plan(arguments: &Arguments) -> Result<OutFolder> {
         }
     }
     for config in &configs {
-        check(config, &data)?;
+        check_run(config, &data)?;
     }
     let reference = data.reference.map(|reference| reference.validation);
     match &arguments.out {
