@@ -6,7 +6,7 @@
 use crate::claim::{Claim, Test};
 use crate::criterion::Criterion;
 use crate::finding::{self, Findings, Paper, Power, Verdict};
-use crate::grid::Grid;
+use crate::grid::{Fate, Grid};
 use crate::measure::Results;
 use crate::outcome::Outcome;
 use crate::run_config::{RunConfig, Setting};
@@ -105,13 +105,13 @@ impl finding::Experiment for Figure {
     }
 
     fn later(&self, setting: &Setting, runs: &Runs<'_>) -> Result<Vec<RunConfig>> {
-        let diverged = |run: &RunConfig| -> Result<Option<u64>> {
+        let fate = |run: &RunConfig| -> Result<Fate> {
             match runs.has(run)? {
-                true => Ok(Outcome::of(runs.of(run)?, run).verdict.diverged),
-                false => Ok(None),
+                true => Ok(Fate::of(Outcome::of(runs.of(run)?, run).verdict.diverged)),
+                false => Ok(Fate::Unknown),
             }
         };
-        self.grid.later(setting, &diverged)
+        self.grid.later(setting, &fate)
     }
 
     fn find(&self, setting: &Setting, runs: &Runs<'_>) -> Result<Findings> {

@@ -11,6 +11,7 @@ use exmy_train::recipe::rule::{Selector, Start};
 use exmy_train::recipe::{Recipe, TensorFormat};
 use exmy_train::train::config::Config;
 use exmy_train::train::data::Source;
+use std::collections::VecDeque;
 use std::fmt::Display;
 use std::ops::Range;
 use std::str::FromStr;
@@ -82,7 +83,7 @@ pub enum After {
     Step(u64),
     /// After so many percent of the parent's steps.
     Percent(u64),
-    /// So many steps before the parent diverges, where it does: a run of the [second stage](Grid::later).
+    /// So many steps before the parent diverges: a run of the [second stage](Grid::later).
     Before(u64),
     /// After so many percent of the steps until it diverges, likewise.
     Until(u64),
@@ -109,8 +110,26 @@ impl After {
     }
 }
 
-/// The step at which a run diverged; `None` if it did not, or is not complete.
-pub(super) type Diverged<'a> = &'a dyn Fn(&RunConfig) -> Result<Option<u64>>;
+/// What became of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It is not complete.
+    Unknown,
+    /// It came to its end without diverging.
+    Sound,
+    /// It diverged at this step.
+    Diverged(u64),
+}
+
+impl Fate {
+    /// That of a complete run, by the step at which it diverged.
+    pub fn of(diverged: Option<u64>) -> Self {
+        diverged.map_or(Self::Sound, Self::Diverged)
+    }
+}
+
+/// What tells it.
+pub(super) type Fates<'a> = &'a dyn Fn(&RunConfig) -> Result<Fate>;
 
 /// One value of an axis; its name is unique on it.
 #[derive(Clone, Copy, Debug)]
@@ -311,21 +330,37 @@ impl Grid {
         self.sets_of(scale, point).iter().any(is)
     }
 
-    /// The runs of a grid point of the second stage, of those seeds whose run diverged. It is replayed from
-    /// its last checkpoint before the first step at which any grid point leaves it, and keeps a checkpoint at
-    /// all these steps.
+    /// The runs of a grid point of the second stage, of those seeds whose run diverged and of as many whose
+    /// run did not: the first of these is left at the steps at which the first that diverged is, and so on. A
+    /// run is replayed from its last checkpoint before the first step at which any grid point leaves it, and
+    /// keeps a checkpoint at all these steps.
     pub(super) fn later_of(
         &self,
         setting: &Setting,
         point: &GridPoint,
-        diverged: Diverged<'_>,
+        fates: Fates<'_>,
     ) -> Result<Vec<RunConfig>> {
+        let seeds: Vec<u64> = self.seeds_of(setting, point).collect();
+        let fate = |&seed: &u64| fates(&self.begun(setting, point, seed).0);
+        let fate: Vec<Fate> = seeds.iter().map(fate).collect::<Result<_>>()?;
+        let ends = fate.iter().filter_map(|fate| match fate {
+            Fate::Diverged(end) => Some(*end),
+            _ => None,
+        });
+        // Until all are complete, who diverges first is not known.
+        let all_known = !fate.contains(&Fate::Unknown);
+        let mut lent: VecDeque<u64> = ends.filter(|_| all_known).collect();
         let mut all = Vec::new();
-        for seed in self.seeds_of(setting, point) {
+        for (seed, fate) in seeds.into_iter().zip(fate) {
             let (parent, Some((after, changes))) = self.begun(setting, point, seed) else {
                 continue;
             };
-            let Some(end) = diverged(&parent)? else { continue };
+            let end = match fate {
+                Fate::Diverged(end) => Some(end),
+                Fate::Sound => lent.pop_front(),
+                Fate::Unknown => None,
+            };
+            let Some(end) = end else { continue };
             let Some(step) = after.in_second_stage(end) else { continue };
             let others = self.points(setting.scale).into_iter().filter_map(|other| {
                 let (run, branch) = self.begun(setting, &other, seed);
@@ -345,15 +380,15 @@ impl Grid {
     }
 
     /// All runs of the second stage: their steps come from the outcome of the first one's.
-    pub fn later(&self, setting: &Setting, diverged: Diverged<'_>) -> Result<Vec<RunConfig>> {
+    pub fn later(&self, setting: &Setting, fates: Fates<'_>) -> Result<Vec<RunConfig>> {
         let mut all = Vec::new();
         for point in self.points(setting.scale) {
             if self.is_later(setting.scale, &point) {
-                all.extend(self.later_of(setting, &point, diverged)?);
+                all.extend(self.later_of(setting, &point, fates)?);
             }
         }
         for grid in self.also {
-            all.extend(grid.later(setting, diverged)?);
+            all.extend(grid.later(setting, fates)?);
         }
         Ok(all)
     }

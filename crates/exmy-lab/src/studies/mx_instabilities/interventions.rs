@@ -120,8 +120,8 @@ pub struct Alone {
 /// Of a seed, whether its MX run diverges, and the effects.
 type Seed = (bool, Vec<Effect>);
 
-/// The share of diverging runs without interventions less that with them, over seeds. Where only runs that
-/// diverge are changed, they can only be helped; there `null` is what they are compared with, a change that
+/// The share of diverging runs without interventions less that with them, over seeds. In a second stage,
+/// where not all runs are changed that do not diverge, `null` is what they are compared with, a change that
 /// should do nothing.
 fn fewer(seeds: &[Seed], null: Option<&[Seed]>, confidence: f64) -> Option<Interval> {
     let share = |(diverged, effects): &Seed| {
@@ -209,7 +209,7 @@ fn on_stress(results: &Results<'_>, stress: &Stress) -> Result<(Verdict, Vec<Par
         let mut panel = Panel::new(Axis::log("training loss, mean squared error"));
         for (level, effects) in all.iter().zip(&mut effects) {
             let point = GridPoint::default().with("after", time).with("change", level);
-            // Of a second stage there are no runs of seeds that do not diverge.
+            // Of a second stage more seeds may not diverge than do, and there are no runs of the rest.
             effects.iter_mut().for_each(|effects| effects.push(Effect::TooLate));
             for (planned, run) in branches.trained(&point)? {
                 let i = (planned.config.seed - first) as usize;
