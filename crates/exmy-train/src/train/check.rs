@@ -2,19 +2,31 @@
 //! recipe for its model, and its data for both.
 
 use crate::nn::site::Operator;
+use crate::recipe::Recipe;
 use crate::recipe::plan::check_named;
 use crate::train::config::Config;
 use crate::train::data::Dataset;
 use exmy::error::{Error, Result};
 
-/// Whether `config` can be trained on `data`, before anything is allocated or written.
+/// Whether a run of `config` can begin on `data`, before anything is allocated or written.
 ///
 /// # Errors
-/// If the configuration is impossible, a rule of the recipe is about what the model has not, or the data have
-/// more tokens than the vocabulary or fewer than one context.
+/// As [`check_fit`], and if a rule of its recipe, or of one that it changes to, is about what the model has
+/// not.
 pub fn check_run(config: &Config, data: &Dataset) -> Result<()> {
+    check_fit(config, data)?;
+    check_names(config)
+}
+
+/// Whether `config` can be trained on `data`. Runs that began before rules were looked at by their names may
+/// have some about nothing, and go on as they began.
+///
+/// # Errors
+/// If the configuration is impossible, its recipe does not go with the model, or the data have more tokens
+/// than the vocabulary or fewer than one context.
+pub fn check_fit(config: &Config, data: &Dataset) -> Result<()> {
     config.validate()?;
-    check_recipe(config)?;
+    config.recipe.settled(&config.model.layout(), config.train.steps)?;
     let Some(model) = config.model.decoder() else { return Ok(()) };
     if data.vocab > model.vocab {
         return Err(Error::new(format!(
@@ -26,12 +38,41 @@ pub fn check_run(config: &Config, data: &Dataset) -> Result<()> {
     data.check_context(model.context).map_err(Error::from_cause)
 }
 
-/// Refuses a recipe that does not go with the model, or has rules about blocks or operators that it has not.
-fn check_recipe(Config { recipe, model, train, .. }: &Config) -> Result<()> {
+/// Refuses rules about blocks or operators that the model has not, in the recipe and in what becomes of it.
+fn check_names(config: &Config) -> Result<()> {
     const TEACHER: [Operator; 3] =
         [Operator::TeacherGate, Operator::TeacherUp, Operator::TeacherDown];
-    let (layout, others) =
-        (model.layout(), if model.decoder().is_some() { &[][..] } else { &TEACHER });
-    check_named(recipe, &layout, others)?;
-    recipe.settled(&layout, train.steps).map(drop)
+    let layout = config.model.layout();
+    let teachers = if config.model.decoder().is_some() { &[][..] } else { &TEACHER };
+    let named = |recipe: &Recipe| check_named(recipe, &layout, teachers);
+    named(&config.recipe)?;
+    let mut changed = config.recipe.clone();
+    for (number, at) in (1..).zip(&config.at) {
+        changed = at.then.change(&changed)?;
+        named(&changed).map_err(|error| Error::new(format!("rule {number} of [[at]]: {error}")))?;
+    }
+    for (number, when) in (1..).zip(&config.when) {
+        let recipe = when.then.change(&config.recipe)?;
+        named(&recipe)
+            .map_err(|error| Error::new(format!("rule {number} of [[when]]: {error}")))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::train::data::{DataOptions, Source};
+    use crate::train::preset::preset;
+
+    /// A run that began before names were looked at goes on; none begins so.
+    #[test]
+    fn names_are_asked_of_runs_that_begin() {
+        let data = Dataset::load(&Source::default(), &DataOptions::default()).unwrap();
+        let mut config = preset("micro").unwrap();
+        config.recipe = "f32+layer9=bf16".parse().unwrap();
+        check_fit(&config, &data).unwrap();
+        let error = check_run(&config, &data).unwrap_err().to_string();
+        assert!(error.contains("layer9=bf16 names a block that the model has not"), "{error}");
+    }
 }

@@ -12,7 +12,7 @@ use crate::nn::stopwatch::{Part, lap};
 use crate::recipe::device::Quantize;
 use crate::recipe::state::RecipeState;
 use crate::recipe::{Engine, Images, Observer, Phase, Plan, Recipe};
-use crate::train::check::check_run;
+use crate::train::check::{check_fit, check_run};
 use crate::train::checkpoint::{Progress, State};
 use crate::train::config::{Config, Decay, EVALUATED_ROWS, EVALUATED_WINDOWS};
 use crate::train::data::{Batches, Dataset, Tokens, windows};
@@ -105,6 +105,7 @@ impl<'a, D: Quantize> Trainer<'a, D> {
     /// # Errors
     /// If the configuration is impossible or does not fit the data.
     pub fn on(device: D, config: &'a Config, data: &'a Dataset) -> Result<Self> {
+        check_run(config, data)?;
         Self::with(device, config, data, true)
     }
 
@@ -121,7 +122,7 @@ impl<'a, D: Quantize> Trainer<'a, D> {
         if let Some(ranks) = &ranks {
             ranks::divides(config, ranks.size())?;
         }
-        Ok(Self { ranks, ..Self::on(device, config, data)? })
+        Ok(Self { ranks, ..Self::with(device, config, data, true)? })
     }
 
     /// What takes the parts of another rank than the first. It never updates weights, so it has no moments;
@@ -140,7 +141,7 @@ impl<'a, D: Quantize> Trainer<'a, D> {
     }
 
     fn with(device: D, config: &'a Config, data: &'a Dataset, leads: bool) -> Result<Self> {
-        check_run(config, data)?;
+        check_fit(config, data)?;
         let numbers = MemoryNeed::of_run(config).kept() / 4;
         memory::ensure(numbers as usize, "weights, gradients and moments")?;
         let model = config.model.build(&device, config.seed);

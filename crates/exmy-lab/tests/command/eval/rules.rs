@@ -91,6 +91,34 @@ fn a_teacher_is_there_where_there_is_one() {
     assert!(error.contains("recipe f32+layer9=mxfp4: layer9=mxfp4 names a block"), "{error}");
 }
 
+/// So are the recipes that a run changes to. A run that began before they were looked at goes on.
+#[test]
+fn a_change_to_a_rule_about_nothing_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let train = |set: &str| {
+        ["train", "-q", "--preset", "micro", "--steps", "4", "--out", "run", "--config", set]
+            .map(String::from)
+    };
+    for (rule, expected) in [
+        (
+            "[[at]]\nstep = 2\nthen = \"+layer9=bf16\"\n",
+            "rule 1 of [[at]]: recipe f32+layer9=bf16: layer9",
+        ),
+        (
+            "[[when]]\nmetric = \"loss\"\nabove = 9.0\nthen = \"mxfp4+g_proj=bf16\"\n",
+            "rule 1 of [[when]]: recipe mxfp4+g_proj=bf16: g_proj=bf16 names g_proj",
+        ),
+    ] {
+        std::fs::write(folder.join("rules.toml"), rule).unwrap();
+        let arguments = train("rules.toml");
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let error = refused(folder, &arguments);
+        assert!(error.contains(expected), "{error}");
+        assert!(!folder.join("run").exists());
+    }
+}
+
 /// A value that is none is told with the option that it was given to.
 #[test]
 fn a_wrong_value_is_told_with_its_option() {

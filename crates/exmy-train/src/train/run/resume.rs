@@ -5,6 +5,7 @@
 
 use super::{Folder, Run, intact};
 use crate::recipe::device::Quantize;
+use crate::train::check::check_run;
 use crate::train::checkpoint::{self, Progress};
 use crate::train::config::Config;
 use crate::train::control::Control;
@@ -79,8 +80,11 @@ impl<'a, D: Quantize> Run<'a, D> {
         data: &'a Dataset,
         probes: Vec<Box<dyn Probe>>,
     ) -> Result<Self> {
-        let mut trainer = Trainer::lead(device.clone(), config, data, ranks)?;
         let checkpoints = folder.checkpoints();
+        if checkpoint::list(&checkpoints)?.is_empty() {
+            check_run(config, data)?;
+        }
+        let mut trainer = Trainer::lead(device.clone(), config, data, ranks)?;
         fs::create_dir_all(&checkpoints)
             .map_err(|error| Error::io("create", &checkpoints, error))?;
         whole::remove_partial(folder.path())?;
