@@ -250,12 +250,20 @@ def fake_quantize(
 @overload
 def fake_quantize(x, quantizer, *, axis=-1, seed=None, stream="quantize", out=None) -> np.ndarray: ...
 def fake_quantize(x, quantizer, *, axis=-1, seed=None, stream="quantize", out=None):
-    """`Quantizer(quantizer).fake_quantize(x, ...)`."""
+    """The values that `x` has in what `quantizer` names, a text or a `Quantizer`, as float32 of the same shape.
+
+    Other arguments are those of `Quantizer.fake_quantize`.
+
+    >>> fake_quantize(np.array([[1.0, 2.0, 30.0, 0.5]], dtype=np.float32), "mxfp4")
+    array([[ 0.,  2., 24.,  0.]], dtype=float32)
+    """
     return _quantizer(quantizer).fake_quantize(x, axis=axis, seed=seed, stream=stream, out=out)
 
 
 def quantize(x, quantizer, *, axis=-1, seed=None, stream="quantize") -> Blocks:
-    """`Quantizer(quantizer).quantize(x, ...)`.
+    """The codes and scales of `x` in what `quantizer` names, a text or a `Quantizer`.
+
+    Other arguments are those of `Quantizer.fake_quantize`.
 
     >>> b = quantize(np.array([[1.0, 2.0, 30.0, 0.5]], dtype=np.float32), "mxfp4")
     >>> b.codes, b.scales, b.dequantize()
