@@ -177,9 +177,8 @@ impl Claim {
                 (result.holds && !opposite, opposite && !result.holds)
             }
         };
-        let scale = results.setting.scale;
-        let (judged, power) = (result.judged(scale), result.known_power());
-        let verdict = Verdict::of(holds, opposite, result.text).with_power(power, scale);
+        let (judged, power) = (result.judged(), result.known_power());
+        let verdict = Verdict::of(holds, opposite, result.text).with_power(power);
         Ok(Findings { judged, ..Findings::of(verdict, Vec::new()) })
     }
 }

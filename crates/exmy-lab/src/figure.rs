@@ -6,12 +6,11 @@
 use crate::claim::{Claim, Test};
 use crate::criterion::Criterion;
 use crate::finding::{self, Findings, Paper, Power, Verdict};
-use crate::grid::{Fate, Grid};
+use crate::grid::{Divergence, Grid};
 use crate::measure::Results;
 use crate::outcome::Outcome;
 use crate::run_config::{RunConfig, Setting};
 use crate::store::Runs;
-use crate::study_scale::StudyScale;
 use crate::view::View;
 use exmy::error::Result;
 use std::any::Any;
@@ -58,10 +57,10 @@ pub enum EffectSize {
 }
 
 impl EffectSize {
-    fn judged(self, verdict: Verdict, scale: StudyScale) -> Verdict {
+    fn judged(self, verdict: Verdict) -> Verdict {
         match self {
-            Self::Unstated => verdict.with_power(Power::UNSTATED, scale),
-            Self::Incomparable(why) => verdict.with_power(Power::NoSize(why), scale),
+            Self::Unstated => verdict.with_power(Power::UNSTATED),
+            Self::Incomparable(why) => verdict.with_power(Power::NoSize(why)),
             Self::Stated | Self::Certain => verdict,
         }
     }
@@ -105,13 +104,13 @@ impl finding::Experiment for Figure {
     }
 
     fn later(&self, setting: &Setting, runs: &Runs<'_>) -> Result<Vec<RunConfig>> {
-        let fate = |run: &RunConfig| -> Result<Fate> {
+        let diverged = |run: &RunConfig| -> Result<Divergence> {
             match runs.has(run)? {
-                true => Ok(Fate::of(Outcome::of(runs.of(run)?, run).verdict.diverged)),
-                false => Ok(Fate::Unknown),
+                true => Ok(Divergence::of(Outcome::of(runs.of(run)?, run).verdict.diverged)),
+                false => Ok(Divergence::Unknown),
             }
         };
-        self.grid.later(setting, &fate)
+        self.grid.later(setting, &diverged)
     }
 
     fn find(&self, setting: &Setting, runs: &Runs<'_>) -> Result<Findings> {
@@ -125,7 +124,7 @@ impl finding::Experiment for Figure {
             Judged::Shown(find) => find(&results)?,
             Judged::Own { effect, find, .. } | Judged::Computed { effect, find, .. } => {
                 let found = find(&results)?;
-                Findings { verdict: effect.judged(found.verdict, setting.scale), ..found }
+                Findings { verdict: effect.judged(found.verdict), ..found }
             }
         };
         let views = if untrained { &[] } else { self.views };

@@ -9,7 +9,6 @@ use crate::plot;
 use crate::run_config::{RunConfig, Setting};
 use crate::statistics::Interval;
 use crate::store::Runs;
-use crate::study_scale::StudyScale;
 use exmy::error::Result;
 use std::any::Any;
 
@@ -84,21 +83,18 @@ impl Verdict {
         if holds { Self::Holds(text) } else { Self::Fails(text) }
     }
 
-    /// The same, where nothing is seen with the power that the test has at a scale.
+    /// The same, where nothing is seen with the power that the test has.
     #[must_use]
-    pub fn with_power(self, power: Power, scale: StudyScale) -> Self {
+    pub fn with_power(self, power: Power) -> Self {
         match (self, power) {
             (Self::NotSeen(text), Power::Share(share)) if share >= SEEN => Self::NotSeen(text),
             (Self::NotSeen(text), Power::Share(_)) => Self::Untested(text),
             (Self::NotSeen(text), Power::FewSeeds) => Self::Untested(format!(
                 "{text}; too few seeds say how often this would see the paper's effect"
             )),
-            (Self::NotSeen(text), Power::NoSize(why)) => match scale {
-                StudyScale::Paper => Self::NotSeen(format!("{text}; {why}")),
-                StudyScale::Smoke | StudyScale::Small => Self::Untested(format!(
-                    "{text}; {why}, so how often this would see the effect is not known"
-                )),
-            },
+            (Self::NotSeen(text), Power::NoSize(why)) => Self::Untested(format!(
+                "{text}; {why}, so how often this would see the effect is not known"
+            )),
             (other, _) => other,
         }
     }

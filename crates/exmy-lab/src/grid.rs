@@ -110,26 +110,26 @@ impl After {
     }
 }
 
-/// What became of a run.
+/// Whether a run diverged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum Divergence {
     /// It is not complete.
     Unknown,
-    /// It came to its end without diverging.
-    Sound,
-    /// It diverged at this step.
-    Diverged(u64),
+    /// It came to its end without.
+    None,
+    /// At this step.
+    At(u64),
 }
 
-impl Fate {
+impl Divergence {
     /// That of a complete run, by the step at which it diverged.
-    pub fn of(diverged: Option<u64>) -> Self {
-        diverged.map_or(Self::Sound, Self::Diverged)
+    pub fn of(step: Option<u64>) -> Self {
+        step.map_or(Self::None, Self::At)
     }
 }
 
 /// What tells it.
-pub(super) type Fates<'a> = &'a dyn Fn(&RunConfig) -> Result<Fate>;
+pub(super) type Divergences<'a> = &'a dyn Fn(&RunConfig) -> Result<Divergence>;
 
 /// One value of an axis; its name is unique on it.
 #[derive(Clone, Copy, Debug)]
@@ -338,27 +338,27 @@ impl Grid {
         &self,
         setting: &Setting,
         point: &GridPoint,
-        fates: Fates<'_>,
+        diverged: Divergences<'_>,
     ) -> Result<Vec<RunConfig>> {
         let seeds: Vec<u64> = self.seeds_of(setting, point).collect();
-        let fate = |&seed: &u64| fates(&self.begun(setting, point, seed).0);
-        let fate: Vec<Fate> = seeds.iter().map(fate).collect::<Result<_>>()?;
-        let ends = fate.iter().filter_map(|fate| match fate {
-            Fate::Diverged(end) => Some(*end),
+        let parent = |&seed: &u64| diverged(&self.begun(setting, point, seed).0);
+        let parents: Vec<Divergence> = seeds.iter().map(parent).collect::<Result<_>>()?;
+        let ends = parents.iter().filter_map(|parent| match parent {
+            Divergence::At(end) => Some(*end),
             _ => None,
         });
         // Until all are complete, who diverges first is not known.
-        let all_known = !fate.contains(&Fate::Unknown);
+        let all_known = !parents.contains(&Divergence::Unknown);
         let mut lent: VecDeque<u64> = ends.filter(|_| all_known).collect();
         let mut all = Vec::new();
-        for (seed, fate) in seeds.into_iter().zip(fate) {
+        for (seed, end) in seeds.into_iter().zip(parents) {
             let (parent, Some((after, changes))) = self.begun(setting, point, seed) else {
                 continue;
             };
-            let end = match fate {
-                Fate::Diverged(end) => Some(end),
-                Fate::Sound => lent.pop_front(),
-                Fate::Unknown => None,
+            let end = match end {
+                Divergence::At(end) => Some(end),
+                Divergence::None => lent.pop_front(),
+                Divergence::Unknown => None,
             };
             let Some(end) = end else { continue };
             let Some(step) = after.in_second_stage(end) else { continue };
@@ -380,15 +380,15 @@ impl Grid {
     }
 
     /// All runs of the second stage: their steps come from the outcome of the first one's.
-    pub fn later(&self, setting: &Setting, fates: Fates<'_>) -> Result<Vec<RunConfig>> {
+    pub fn later(&self, setting: &Setting, diverged: Divergences<'_>) -> Result<Vec<RunConfig>> {
         let mut all = Vec::new();
         for point in self.points(setting.scale) {
             if self.is_later(setting.scale, &point) {
-                all.extend(self.later_of(setting, &point, fates)?);
+                all.extend(self.later_of(setting, &point, diverged)?);
             }
         }
         for grid in self.also {
-            all.extend(grid.later(setting, fates)?);
+            all.extend(grid.later(setting, diverged)?);
         }
         Ok(all)
     }

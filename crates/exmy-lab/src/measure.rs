@@ -1,6 +1,6 @@
 //! What is measured of the runs of a figure: one number a run, by grid point and seed.
 
-use crate::grid::{Axis, Fate, Grid, GridPoint, Level};
+use crate::grid::{Axis, Divergence, Grid, GridPoint, Level};
 use crate::outcome::{Outcome, tail};
 use crate::run_config::{RunConfig, Setting};
 use crate::series;
@@ -306,10 +306,10 @@ impl<'a> Results<'a> {
         let runs = match self.grid.is_later(self.setting.scale, point) {
             false => self.grid.runs_of(self.setting, point),
             true => {
-                let fate = |planned: &RunConfig| {
-                    Ok(Fate::of(Outcome::of(self.run(planned)?, planned).verdict.diverged))
+                let diverged = |planned: &RunConfig| {
+                    Ok(Divergence::of(Outcome::of(self.run(planned)?, planned).verdict.diverged))
                 };
-                self.grid.later_of(self.setting, point, &fate)?
+                self.grid.later_of(self.setting, point, &diverged)?
             }
         };
         runs.into_iter().map(|planned| self.run(&planned).map(|run| (planned, run))).collect()

@@ -5,7 +5,6 @@
 
 use crate::finding::{Findings, Part, Power, SEEN, Verdict};
 use crate::statistics::{Interval, Trend, mann_kendall, mean, mean_interval, paired_interval};
-use crate::study_scale::StudyScale;
 
 /// A mean and its interval in words, of figures whose tables have three digits.
 pub(crate) fn interval(found: Option<Interval>) -> String {
@@ -118,11 +117,11 @@ impl TestResult {
         if self.known { self.power } else { Power::FewSeeds }
     }
 
-    /// What is said of each part at a scale.
-    pub fn judged(&self, scale: StudyScale) -> Vec<Verdict> {
+    /// What is said of each part.
+    pub fn judged(&self) -> Vec<Verdict> {
         let of = |part: &Self| {
             let verdict = Verdict::of(part.holds, part.opposite, part.text.clone());
-            verdict.with_power(part.known_power(), scale)
+            verdict.with_power(part.known_power())
         };
         self.parts.iter().map(of).collect()
     }
@@ -144,9 +143,9 @@ pub fn verdict(claims: &[TestResult]) -> Verdict {
     }
 }
 
-/// What they say at a scale of a claim that has each of them as a part, and what is shown of it.
-pub fn concluded(claims: &[TestResult], scale: StudyScale, parts: Vec<Part>) -> Findings {
-    Findings { judged: every(claims).judged(scale), ..Findings::of(verdict(claims), parts) }
+/// What they say of a claim that has each of them as a part, and what is shown of it.
+pub fn concluded(claims: &[TestResult], parts: Vec<Part>) -> Findings {
+    Findings { judged: every(claims).judged(), ..Findings::of(verdict(claims), parts) }
 }
 
 /// What several say.

@@ -12,6 +12,7 @@ pub mod last_bin;
 pub mod laws;
 mod models;
 pub mod new_seeds;
+pub mod operands;
 mod own_size;
 pub mod pairs;
 pub mod search;
@@ -38,6 +39,7 @@ use grids::{
 use models::{
     DAMAGE, GAPS, HYPERPARAMETERS, LAWS, ONSETS, PAIRS, SEARCHED, SIMPLIFIED, VARIATIONS,
 };
+use operands::OPERANDS;
 use own_size::{LONGER, OTHER_PROXIES, OTHER_RATES, OWN_SIZE};
 
 /// The study.
@@ -61,6 +63,7 @@ pub(crate) const PAPER: Paper = Paper {
         &OTHER_RATES,
         &OTHER_PROXIES,
         &LONGER,
+        &OPERANDS,
         &LAST_BIN,
         &ZETA,
         &INTERVENTIONS,

@@ -1,7 +1,7 @@
 //! Tests of grids: the second stage, on runs that diverge.
 
 use exmy::error::Result;
-use exmy_lab::grid::{After, Axis, Fate, Grid, Set, level};
+use exmy_lab::grid::{After, Axis, Divergence, Grid, Set, level};
 use exmy_lab::outcome::Outcome;
 use exmy_lab::run_config::{RunConfig, Setting};
 use exmy_lab::runner::{Run, Silent};
@@ -53,17 +53,17 @@ fn a_second_stage_follows_from_the_first() {
     let first = distinct(&GRID.runs(&setting));
     let [root] = &first[..] else { panic!("{} runs in the first stage", first.len()) };
     let runs = store.runs();
-    let fate = |run: &RunConfig| -> Result<Fate> {
+    let diverged = |run: &RunConfig| -> Result<Divergence> {
         if !runs.has(run)? {
-            return Ok(Fate::Unknown);
+            return Ok(Divergence::Unknown);
         }
-        Ok(Fate::of(Outcome::of(runs.of(run)?, run).verdict.diverged))
+        Ok(Divergence::of(Outcome::of(runs.of(run)?, run).verdict.diverged))
     };
-    assert_eq!(GRID.later(&setting, &fate).unwrap(), [], "nothing is known yet");
+    assert_eq!(GRID.later(&setting, &diverged).unwrap(), [], "nothing is known yet");
     train(&first);
-    let Fate::Diverged(end) = fate(root).unwrap() else { panic!("it does not diverge") };
+    let Divergence::At(end) = diverged(root).unwrap() else { panic!("it does not diverge") };
     assert!(end > 6, "{end}");
-    let later = GRID.later(&setting, &fate).unwrap();
+    let later = GRID.later(&setting, &diverged).unwrap();
     let steps: Vec<u64> = later.iter().map(|run| run.parent.as_ref().unwrap().1).collect();
     assert_eq!(steps, [end - 3, end * 88 / 100], "there is no step T - 1000");
     train(&later);
@@ -84,15 +84,15 @@ fn a_second_stage_follows_from_the_first() {
 fn a_second_stage_has_as_many_runs_that_do_not_diverge() {
     let grid = Grid { seeds: [5; 3], ..GRID };
     let (setting, _) = Setting::new(StudyScale::Smoke, Source::default()).unwrap();
-    let left = |fates: [Fate; 5]| -> Vec<(u64, u64)> {
-        let fate = |run: &RunConfig| Ok(fates[run.config.seed as usize - 1]);
-        let later = grid.later(&setting, &fate).unwrap();
+    let left = |ends: [Divergence; 5]| -> Vec<(u64, u64)> {
+        let diverged = |run: &RunConfig| Ok(ends[run.config.seed as usize - 1]);
+        let later = grid.later(&setting, &diverged).unwrap();
         later.iter().map(|run| (run.config.seed, run.parent.as_ref().unwrap().1)).collect()
     };
-    let (sound, at) = (Fate::Sound, Fate::Diverged);
+    let (sound, at) = (Divergence::None, Divergence::At);
     // T - 3, then 0.88 T.
     let left_of_two = [(1, 57), (2, 57), (3, 47), (4, 47), (1, 52), (2, 52), (3, 44), (4, 44)];
     assert_eq!(left([sound, at(60), at(50), sound, sound]), left_of_two);
-    assert_eq!(left([sound, at(60), at(50), at(40), Fate::Unknown]).len(), 6);
+    assert_eq!(left([sound, at(60), at(50), at(40), Divergence::Unknown]).len(), 6);
     assert_eq!(left([sound; 5]), []);
 }

@@ -1,5 +1,4 @@
 use exmy_lab::finding::{Power, Verdict};
-use exmy_lab::study_scale::StudyScale;
 use exmy_lab::test_result::{TestResult, all, any, concluded, every, verdict};
 
 /// Whether it holds, and whether its opposite does.
@@ -23,9 +22,8 @@ fn parts_are_judged_one_by_one() {
     let inner = all(&[part(true, false, Power::UNSTATED), seen]);
     let whole =
         every(&[inner, part(false, true, Power::UNSTATED), part(false, false, Power::UNSTATED)]);
-    let words = |result: &TestResult| -> Vec<&str> {
-        result.judged(StudyScale::Small).iter().map(Verdict::word).collect()
-    };
+    let words =
+        |result: &TestResult| -> Vec<&str> { result.judged().iter().map(Verdict::word).collect() };
     let untested = "untested at this size";
     assert_eq!(words(&whole), ["reproduced", "not seen at this scale", "contradicted", untested]);
     assert_eq!(
@@ -33,7 +31,7 @@ fn parts_are_judged_one_by_one() {
         ["contradicted", "not seen at this scale", "reproduced"]
     );
     assert!(words(&any(&[part(true, false, Power::UNSTATED)])).is_empty());
-    let found = concluded(&[part(true, false, Power::UNSTATED)], StudyScale::Small, Vec::new());
+    let found = concluded(&[part(true, false, Power::UNSTATED)], Vec::new());
     assert_eq!((found.verdict.word(), found.judged.len()), ("reproduced", 1));
 }
 

@@ -19,6 +19,7 @@ macro_rules! changed {
         Set::Recipe(concat!(text!("e4m3"), $change, "+sums=hopper:bf16"))
     };
 }
+pub(super) use changed;
 
 const BASE: &str = "text";
 
@@ -30,8 +31,11 @@ const OTHERS: [&str; 5] =
 /// Gains and all else are not clamped, which says nothing of which of them matters.
 const ALL: [&str; 2] = ["nothing clamped", "bfloat16"];
 
+/// The study's text.
+pub(super) const TEXT: Level = level(BASE, changed!(""));
+
 const RECIPES: &[Level] = &[
-    level(BASE, changed!("")),
+    TEXT,
     // Gains in bfloat16: the study's code.
     level("code", Set::Recipe("mxpaper-e4m3+gelu=fp32+sums=hopper:bf16")),
     level("gains stay 1", changed!("+norm_gamma:gradient=zero")),
@@ -207,7 +211,7 @@ pub fn judge(survival: &Survival) -> (Verdict, f64) {
 fn find(results: &Results<'_>) -> Result<Findings> {
     let survival = Survival::of(results, BASE)?;
     let (verdict, power) = judge(&survival);
-    let verdict = verdict.with_power(Power::Share(power), results.setting.scale);
+    let verdict = verdict.with_power(Power::Share(power));
     let parts = vec![survival.shares(), survival.curves(&DRAWN), survival.table()];
     Ok(Findings::of(verdict, parts))
 }

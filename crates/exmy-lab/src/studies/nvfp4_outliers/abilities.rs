@@ -162,7 +162,6 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
         )
         .x(Axis::categories("", RECIPES));
     let figure = panels.into_iter().fold(figure, plot::Figure::panel);
-    let scale = results.setting.scale;
-    let found = concluded(&all, scale, vec![Part::Picture(figure), Part::Table(table)]);
-    Ok(Findings { verdict: found.verdict.with_power(every(&all).power, scale), ..found })
+    let found = concluded(&all, vec![Part::Picture(figure), Part::Table(table)]);
+    Ok(Findings { verdict: found.verdict.with_power(every(&all).power), ..found })
 }

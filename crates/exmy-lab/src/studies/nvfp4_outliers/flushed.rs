@@ -172,5 +172,5 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
     ));
     let claims = claims(&inputs[0], &weights[0], &inputs[1]);
     let parts = vec![Part::Picture(figure), Part::Table(table), text];
-    Ok(concluded(&claims, results.setting.scale, parts))
+    Ok(concluded(&claims, parts))
 }

@@ -10,7 +10,6 @@ use crate::measure::Results;
 use crate::plot::{self, Axis};
 use crate::series::{intervals, of_seeds};
 use crate::statistics::{interval_power, mean, mean_interval, median, sd};
-use crate::study_scale::StudyScale;
 use crate::table::gap_percent;
 use crate::table::number;
 use crate::test_result::{TestResult, every, interval, verdict};
@@ -140,20 +139,15 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
         let what = format!("after branches of {own} steps");
         trained.push(of_kind(&model, kind, &what, &of_seeds(after.len()), &after, &mut parts));
     }
-    Ok(concluded(&judged, &verdict(&trained), results.setting.scale, parts))
+    Ok(concluded(&judged, &verdict(&trained), parts))
 }
 
 /// A verdict on each kind of model, and on both, by what is seen of the same weights.
-pub fn concluded(
-    judged: &[TestResult],
-    trained: &Verdict,
-    scale: StudyScale,
-    parts: Vec<Part>,
-) -> Findings {
+pub fn concluded(judged: &[TestResult], trained: &Verdict, parts: Vec<Part>) -> Findings {
     let (both, found) = (every(judged), verdict(judged));
     let text = format!("{}; not judged, after branches: {}", found.reason(), trained.reason());
-    let verdict = found.with(text).with_power(both.known_power(), scale);
-    Findings { judged: both.judged(scale), ..Findings::of(verdict, parts) }
+    let verdict = found.with(text).with_power(both.known_power());
+    Findings { judged: both.judged(), ..Findings::of(verdict, parts) }
 }
 
 /// The median over the last `late` steps of a branch of its loss above that of bfloat16, in percent. Rates

@@ -324,5 +324,5 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
         share(3, 48),
         share(4, 48)
     )));
-    Ok(concluded(&claims(&gaps), results.setting.scale, parts))
+    Ok(concluded(&claims(&gaps), parts))
 }

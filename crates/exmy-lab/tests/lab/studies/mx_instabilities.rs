@@ -4,5 +4,6 @@ mod interventions;
 mod last_bin;
 mod laws;
 mod new_seeds;
+mod operands;
 mod pairs;
 mod search;

@@ -2,7 +2,6 @@ use exmy_lab::finding::{Part, Power, Verdict};
 use exmy_lab::studies::nvfp4_outliers::operators::{
     claim, concluded, median_gap, of_kind, operators, share,
 };
-use exmy_lab::study_scale::StudyScale;
 use exmy_lab::test_result::verdict;
 use exmy_train::train::preset::preset;
 
@@ -59,7 +58,7 @@ fn each_model_has_a_verdict_by_the_papers_ratio() {
     let word = |scatter| {
         let judged = [of("GLA", "o_proj", 1.5, 0.01), of("SA", "v_proj", 1.0, scatter)];
         let trained = Verdict::Shown("nothing".into());
-        let found = concluded(&judged, &trained, StudyScale::Small, Vec::new());
+        let found = concluded(&judged, &trained, Vec::new());
         (found.judged[0].word(), found.judged[1].word(), found.verdict.word())
     };
     const NOT: &str = "untested at this size";
