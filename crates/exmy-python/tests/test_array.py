@@ -160,6 +160,24 @@ def test_views_share_memory_and_numbers_are_written_rounded():
     assert exmy.Array.from_codes(codes.view(ml_dtypes.float8_e4m3fn), "e4m3").tolist() == [4.0, 2.0]
 
 
+def test_what_has_no_numbers_is_not_equal():
+    for other in (None, "a", b"a", object(), {}):
+        assert not X == other and X != other and not other == X and other != X
+    assert X.__eq__(None) is NotImplemented and X not in [None, "a"]
+    # What has numbers of no format is refused still.
+    for other in (NUMBERS, NUMBERS.tolist(), 1j):
+        for ask in (lambda: X == other, lambda: X != other):
+            with pytest.raises(TypeError, match="exmy.Array.x, 'e4m3'. rounds others"):
+                ask()
+
+
+def test_numbers_that_numpy_has_no_type_for_are_refused():
+    with pytest.raises(ValueError, match="x is a whole number of 1329 bits, beyond float64, whose largest is 1.8e308"):
+        X + 10**400
+    with pytest.raises(ValueError, match="x is -1180591620717411303424, beyond NumPy's integers.*float.x. rounds it"):
+        X * -(2**70)
+
+
 def test_arrays_are_operands():
     a, b = exmy.Array(RNG.standard_normal((8, 32)), "e4m3"), exmy.Array(RNG.standard_normal((32, 8)), "e4m3")
     p, q = (x.codes.view(ml_dtypes.float8_e4m3fn) for x in (a, b))

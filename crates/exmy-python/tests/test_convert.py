@@ -247,6 +247,27 @@ def test_evaluation_of_an_encoder_goes_through_its_layers():
         assert (layer(x) - with_gradients).abs().max() < 1e-5
 
 
+@pytest.mark.filterwarnings("ignore:enable_nested_tensor")
+def test_evaluation_of_an_encoder_with_padding_goes_through_its_layers():
+    layer = torch.nn.TransformerEncoderLayer(64, 4, 128, batch_first=True)
+    made = [torch.nn.TransformerEncoder(layer, 2, enable_nested_tensor=nested) for nested in (True, False)]
+    made[1].load_state_dict(made[0].state_dict())
+    found, plain = (exmy.torch.convert(one, "mxfp4", skip=["layers.*.self_attn"]).eval() for one in made)
+    x, padding = torch.randn(2, 8, 64), torch.zeros(2, 8, dtype=torch.bool)
+    padding[1, 5:] = True
+    with torch.no_grad():
+        same(found(x, src_key_padding_mask=padding).numpy(), plain(x, src_key_padding_mask=padding).numpy())
+
+
+def test_an_encoder_that_is_skipped_stays_as_it_is():
+    layer = torch.nn.TransformerEncoderLayer(64, 4, 128, batch_first=True)
+    encoder = torch.nn.TransformerEncoder(layer, 2)
+    before = encoder.use_nested_tensor, encoder.layers[0].activation_relu_or_gelu
+    model = torch.nn.ModuleDict({"encoder": encoder, "head": torch.nn.Linear(64, 8)})
+    exmy.torch.convert(model, "mxfp4", skip="encoder")
+    assert before == (True, 1) == (encoder.use_nested_tensor, encoder.layers[0].activation_relu_or_gelu)
+
+
 def test_a_state_of_another_recipe_is_refused():
     windows = exmy.torch.Linear(64, 64, recipe="e4m3/tensor:e8m0@rceil@window4")
     other = exmy.torch.Linear(64, 64, recipe="mxfp4")

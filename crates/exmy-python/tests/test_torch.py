@@ -298,6 +298,17 @@ def test_types_of_pytorch_name_formats():
     assert exmy.Format(torch.float8_e5m2) == exmy.Format("e5m2")
 
 
+def test_integers_of_pytorch_are_plain_integers():
+    for kind in (torch.int8, torch.int16, torch.int32):
+        format, facts = exmy.Format(kind), torch.iinfo(kind)
+        assert (format.bits, format.min, format.max) == (facts.bits, facts.min, facts.max)
+        x = torch.tensor([facts.min, -1, 0, 1, facts.max], dtype=kind)
+        assert format.decode(x).tolist() == exmy.Array(x, kind, overflow="sat-none").tolist() == x.tolist()
+    for kind in (torch.uint8, torch.int64, torch.bool, torch.complex64):
+        with pytest.raises(ValueError, match=f"the type {str(kind).partition('.')[2]} has no format"):
+            exmy.Format(kind)
+
+
 @pytest.mark.parametrize("where", ["emulated", "cuda"])
 @pytest.mark.parametrize("recipe", ["f32", "mxfp8-mix", "nvfp4@sr8", "e4m3/tensor:e8m0@rceil@window4", "nv-nvfp4"])
 def test_a_gpu_has_the_bits_of_the_cpu(where, recipe, monkeypatch):

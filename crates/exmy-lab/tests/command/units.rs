@@ -1,6 +1,6 @@
 //! `exmy verify-tiles` and `exmy explain-mma`.
 
-use crate::{cut_off, with_input};
+use crate::{cut_off, exmy, with_input};
 use std::fs;
 use std::path::Path;
 
@@ -52,6 +52,8 @@ fn results_are_filled_into_tiles() {
     assert_eq!((code, out.as_str()), (0, ""), "{err}");
     assert!(err.starts_with("144 results of hopper in "), "{err}");
     assert!(fs::read(&filled).unwrap() == whole);
+    let output = exmy(&["fill-tiles", &empty, "-"]).current_dir(&folder).output().unwrap();
+    assert!(output.stdout == whole && !folder.path().join("-").exists());
     // By another model, and over the file itself.
     let less = ["fill-tiles", &empty, &empty, "--model", "hopper,f=9"];
     assert_eq!(with_input(&less, b"").0, 0);

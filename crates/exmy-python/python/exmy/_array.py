@@ -136,6 +136,13 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
         out[0][...] = found
         return out[0]
 
+    def __eq__(self, other):
+        # As of NumPy's arrays, nothing that has no numbers is equal to these, and to ask is no mistake.
+        return super().__eq__(other) if _has_numbers(other) else NotImplemented
+
+    def __ne__(self, other):
+        return super().__ne__(other) if _has_numbers(other) else NotImplemented
+
     def __array_function__(self, function, types, arguments, options):
         name = f"numpy.{function.__name__}"
         written = arguments[0] if function in _WRITE and arguments else options.get("out")
@@ -228,6 +235,13 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
     def __repr__(self) -> str:
         values = np.array2string(np.asarray(self), separator=", ", prefix="exmy.Array(")
         return f"exmy.Array({values}, format={str(self.format)!r})"
+
+
+def _has_numbers(x) -> bool:
+    """Whether `x` may be meant as numbers, of which those of no format are refused with a reason."""
+    if isinstance(x, (str, bytes)):
+        return False
+    return isinstance(x, (numbers.Number, list, tuple)) or hasattr(x, "__array__") or hasattr(x, "__dlpack__")
 
 
 def _of(format: Format, codes: np.ndarray) -> Array:

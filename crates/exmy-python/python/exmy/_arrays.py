@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import operator
 import os
+import re
 import sys
 from typing import TYPE_CHECKING
 
@@ -47,9 +48,45 @@ def _array(x, name: str) -> np.ndarray:
         return x
     found = np.asarray(x)
     if found.dtype == object and found.ndim == 0:
+        if isinstance(x, int):
+            raise ValueError(_too_large(x, name))
         how = f"{name}.toarray()" if hasattr(x, "toarray") else "an array of NumPy or a tensor"
         raise TypeError(f"{name} is a {type(x).__name__}, and an array of numbers is needed: {how}")
-    return found
+    return _native(found)
+
+
+def _native(found: np.ndarray) -> np.ndarray:
+    """The same memory, in the words of this machine for its own order of bytes.
+
+    Arrays of ctypes, and types made with `newbyteorder`, say `<` where NumPy says `=`, and no buffer that is read
+    as float32 may say so.
+    """
+    kind = found.dtype
+    return found.view(kind.newbyteorder("=")) if kind.isnative and kind.byteorder in "<>" else found
+
+
+def _too_large(x: int, name: str) -> str:
+    """What is said of a whole number that NumPy has no integers for."""
+    try:
+        float(x)
+    except OverflowError:
+        return f"{name} is a whole number of {x.bit_length()} bits, beyond float64, whose largest is 1.8e308"
+    return f"{name} is {x}, beyond NumPy's integers of 64 bits: float({name}) rounds it to the nearest of float64"
+
+
+def _format_of(kind: str) -> str | None:
+    """The text of the format of a type of this name in NumPy, ml_dtypes or PyTorch; None of a type without one.
+
+    A type such as int8 has plain integers. The text "int8" is MX's, whose values lie below 2; integers are 2**(8 - 2)
+    times as large, which the bias says.
+    """
+    if found := re.fullmatch(r"int(\d+)", kind):
+        kind += f"b{2 - int(found[1])}"
+    try:
+        _exmy.Format(kind)
+    except ValueError:
+        return None
+    return kind
 
 
 class _Codes(np.ndarray):
@@ -112,11 +149,18 @@ def _tensor(x, name: str) -> np.ndarray:
 
 
 def _narrow(x: np.ndarray) -> tuple[np.ndarray, str] | None:
-    """Numbers of at most 16 bits as codes, without a copy, and their type's name."""
+    """Numbers of at most 16 bits as codes, without a copy where bytes are codes, and their type's name."""
     if isinstance(x, _Codes):
         return x.view(np.ndarray), x.format
     if x.dtype.isnative and x.dtype.itemsize <= 2 and x.dtype.kind in "fV":
-        return x.view(np.uint8 if x.dtype.itemsize == 1 else np.uint16), x.dtype.name
+        kind = x.dtype.name
+        if _format_of(kind) is None:
+            return None
+        codes = x.view(np.uint8 if x.dtype.itemsize == 1 else np.uint16)
+        if found := re.fullmatch(r"int(\d)", kind):
+            # ml_dtypes reads the low bits of the byte alone, and the others may be copies of the sign.
+            codes = codes & ((1 << int(found[1])) - 1)
+        return codes, kind
     return None
 
 
@@ -151,12 +195,13 @@ def _kind(x: np.ndarray, kind: str | None) -> str:
 def _how(x: np.ndarray, name: str, kind: str | None, wide: bool, tensor: bool) -> str:
     """What makes numbers that can be read of others."""
     if kind is not None:
-        return f"exmy.Format({kind!r}).decode({name}) has their values"
+        return f"exmy.Format({_format_of(kind)!r}).decode({name}) has their values"
     if x.dtype.kind == "c" and tensor:
         return f"torch.view_as_real({name}) has their parts as numbers"
     if x.dtype.kind == "c":
         return f"{name}.real and {name}.imag are two arrays"
-    if x.dtype.kind not in "biuf":
+    # Integers of ml_dtypes have no kind of their own.
+    if x.dtype.kind not in "biuf" and not re.fullmatch(r"u?int\d", x.dtype.name):
         return "an array of numbers"
     how = f"numpy.asarray({name}, numpy.{'float64' if wide else 'float32'})"
     if tensor:
@@ -185,7 +230,17 @@ def _whole(value, name: str, least: int | None = 0) -> int:
 def _text(value, name: str, example: str) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{name} is {value!r}, and a text is needed, such as {example!r}")
-    return value
+    return _unicode(value, name)
+
+
+def _unicode(text: str, name: str) -> str:
+    """A text that the library can read, which takes UTF-8."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        bad = f"{text[error.start]!a} at position {error.start}"
+        raise ValueError(f"{name} is {text!a}, which is no valid Unicode: {bad} is half a character") from None
+    return text
 
 
 def _seed(seed) -> int | None:

@@ -83,14 +83,25 @@ def convert(
             f"they should",
             stacklevel=2,
         )
-    for module in model.modules():
-        # Its evaluation without gradients would read the weights itself, past these layers.
-        if isinstance(module, torch.nn.TransformerEncoderLayer):
-            module.activation_relu_or_gelu = 0
     for index, (path, module) in enumerate(layers.items()):
         module.__class__ = Linear
         module._exmy = plan, index, places[path]
+    for module in model.modules():
+        _go_through_layers(module)
     return model
+
+
+def _go_through_layers(module: torch.nn.Module) -> None:
+    """Switches off what PyTorch's encoders do past their layers, where one of these is under a recipe."""
+    encoders = torch.nn.TransformerEncoder, torch.nn.TransformerEncoderLayer
+    if not isinstance(module, encoders) or not any(isinstance(one, Linear) for one in module.modules()):
+        return
+    if isinstance(module, torch.nn.TransformerEncoderLayer):
+        # Its evaluation without gradients would read the weights itself.
+        module.activation_relu_or_gelu = 0
+    else:
+        # With a mask of padding it would hand on nested tensors. Which of the two is read depends on the version.
+        module.enable_nested_tensor = module.use_nested_tensor = False
 
 
 def _without_skipped(model: torch.nn.Module, skip: Iterable[str] | None) -> dict[str, torch.nn.Module]:

@@ -11,6 +11,7 @@ from ._arrays import (
     _array,
     _code_type,
     _Codes,
+    _format_of,
     _gpu,
     _is_tensor,
     _narrow,
@@ -19,6 +20,7 @@ from ._arrays import (
     _seed,
     _text,
     _to_tensor,
+    _unicode,
     _whole,
 )
 
@@ -29,19 +31,28 @@ if TYPE_CHECKING:
 
 
 def _name_of(kind) -> str:
-    """The name of a format or a type of NumPy, ml_dtypes or PyTorch."""
-    if isinstance(kind, (str, _exmy.Format)) or str(kind).startswith("torch."):
-        return str(kind)
-    if not isinstance(kind, (type, np.dtype)):
+    """The text of a format, or of the format of a type of NumPy, ml_dtypes or PyTorch."""
+    if isinstance(kind, (str, _exmy.Format)):
+        return _unicode(str(kind), "a format")
+    if str(kind).startswith("torch."):
+        name = str(kind).partition(".")[2]
+    elif isinstance(kind, (type, np.dtype)):
+        name = np.dtype(kind).name
+    else:
         raise TypeError(f'a format is a text such as "e4m3", a Format or a type such as numpy.float16, not {kind!r}')
-    return np.dtype(kind).name
+    text = _format_of(name)
+    if text is None:
+        raise ValueError(
+            f"the type {name} has no format; signed integers of 2 to 32 bits and floating-point types up to float64 "
+            f"have one, such as numpy.int16, numpy.float64 and ml_dtypes.bfloat16"
+        )
+    return text
 
 
-def _is_name_of(kind: str, format: _exmy.Format) -> bool:
-    try:
-        return _exmy.Format(kind) == format
-    except ValueError:
-        return False
+def _is_type_of(kind: str, format: _exmy.Format) -> bool:
+    """Whether a type of this name has the format."""
+    text = _format_of(kind)
+    return text is not None and _exmy.Format(text) == format
 
 
 class Format(_exmy.Format):
@@ -55,7 +66,15 @@ class Format(_exmy.Format):
     """
 
     def __new__(cls, name) -> Format:
-        """The format of a name, or of a type of NumPy, ml_dtypes or PyTorch."""
+        """The format of a name, or of a type of NumPy, ml_dtypes or PyTorch.
+
+        Types of signed integers have plain ones, where the texts "int8", "int4" and the like are MX's fractions:
+
+        >>> Format(np.int8), Format(np.int8).max, Format("int8").max
+        (exmy.Format('int8b-6'), 127.0, 1.984375)
+
+        Both are clamped to as far below zero as above it, so -128 becomes -127 unless `overflow` is "sat-none".
+        """
         return super().__new__(cls, _name_of(name))
 
     def value(self, code: int) -> float:
@@ -123,16 +142,16 @@ class Format(_exmy.Format):
         """Codes of this format as integers, without a copy where they are such."""
         tensor, codes, of = _is_tensor(codes), _array(codes, "codes"), np.dtype(_code_type(self.bits))
         narrow, kind = _narrow(codes) or (None, None)
-        if kind is not None and _is_name_of(kind, self):
+        if kind is not None and _is_type_of(kind, self):
             codes = narrow
         elif kind is None and codes.dtype.kind == "u" and codes.dtype.isnative and codes.dtype.itemsize <= of.itemsize:
             codes = codes.astype(of, copy=False)
-        elif codes.dtype.isnative and codes.dtype.kind == "f" and _is_name_of(codes.dtype.name, self):
+        elif codes.dtype.isnative and codes.dtype.kind in "fi" and _is_type_of(codes.dtype.name, self):
             codes = codes.view(of)
         else:
             how = f"codes.to(torch.{of.name})" if tensor else f"numpy.asarray(codes, numpy.{of.name})"
             if kind is not None:
-                how = f"exmy.Format({kind!r}).decode(codes) has their values"
+                how = f"exmy.Format({_format_of(kind)!r}).decode(codes) has their values"
             elif codes.dtype.kind == "f":
                 how = f"{self!r}.encode(x) has the codes of numbers"
             raise TypeError(f"codes has elements of {kind or codes.dtype}, and codes of {self} are {of.name}: {how}")

@@ -15,17 +15,20 @@ from ._array import Array
 from ._arrays import (
     _array,
     _code_type,
+    _format_of,
     _gpu,
     _is_float,
     _is_tensor,
     _matrix,
     _narrow,
+    _native,
     _numbers,
     _plain,
     _rows,
     _seed,
     _text,
     _to_tensor,
+    _unicode,
     _whole,
 )
 from ._format import Format
@@ -37,7 +40,8 @@ if TYPE_CHECKING:
 class Blocks:
     """A matrix of codes with the scales of its blocks; see `quantize`.
 
-    Parts and values are arrays of NumPy, of a tensor of PyTorch tensors where that was.
+    Parts and values are arrays of NumPy, of a tensor of PyTorch tensors where that was. They are made when they are
+    asked for: what is written to them does not reach the blocks. `from_parts` makes blocks of parts that were changed.
     """
 
     _gpu = None
@@ -57,13 +61,14 @@ class Blocks:
             raise ValueError(f"axis is {axis}, and a matrix has 2 axes: -2 to 1")
         if not isinstance(shape, (tuple, list)) or len(shape) != 2:
             raise TypeError(f"shape is {shape!r}, and the rows and columns of a matrix are needed: (64, 256)")
+        format = _unicode(str(format), "format")
         rows, cols = (_whole(size, "a side of shape") for size in shape)
         if not isinstance(tensor_scale, numbers.Real | None):
             raise TypeError(f"tensor_scale is {tensor_scale!r}, and a number is needed, or None: blocks.tensor_scale")
         if _gpu(packed, "packed"):
             from . import _on_gpu
 
-            return _on_gpu.blocks(str(format), (rows, cols), axis % 2 == 1, packed, scales, tensor_scale)
+            return _on_gpu.blocks(format, (rows, cols), axis % 2 == 1, packed, scales, tensor_scale)
         tensors = _is_tensor(packed) or _is_tensor(scales)
         packed, scales = np.asarray(packed), np.asarray(scales)
         if packed.dtype != np.uint8 or scales.dtype.kind != "u" or not scales.dtype.isnative:
@@ -72,7 +77,7 @@ class Blocks:
                 f"codes of scales, as .packed and .scales give them, are needed"
             )
         parts = packed.tobytes(), scales.tobytes()
-        made = _exmy.Blocks.from_parts(str(format), (rows, cols), axis % 2 == 1, *parts, tensor_scale)
+        made = _exmy.Blocks.from_parts(format, (rows, cols), axis % 2 == 1, *parts, tensor_scale)
         return cls(made, (rows, cols), None, tensors)
 
     def _check_stored(self) -> None:
@@ -115,19 +120,19 @@ class Blocks:
 
     @property
     def codes(self) -> np.ndarray | torch.Tensor:
-        """The codes of the elements, one in each integer, in the shape of the array."""
+        """The codes of the elements, one in each integer, in the shape of the array; a copy each time."""
         rows = np.empty(self._inner.shape, _code_type(self.element.bits))
         self._inner._codes(rows)
         return self._given(self._back(rows))
 
     @property
     def packed(self) -> np.ndarray | torch.Tensor:
-        """The codes as a stream of bits, row by row, the first one in the low bits of the first byte."""
+        """The codes as a stream of bits, row by row, the first one in the low bits of the first byte; a copy."""
         return self._given(np.frombuffer(self._inner.packed, np.uint8).copy())
 
     @property
     def scales(self) -> np.ndarray | torch.Tensor:
-        """The codes of the scales, one a block, in rows and columns of blocks."""
+        """The codes of the scales, one a block, in rows and columns of blocks; a copy each time."""
         (rows, cols), (high, wide) = self._inner.shape, self._inner.block
         shape = -(-rows // high), -(-cols // wide)
         scales = np.frombuffer(self._inner.packed_scales, _code_type(self.scale.bits))
@@ -174,13 +179,23 @@ def _memory_of(out, x: np.ndarray, tensor: bool) -> np.ndarray:
 
         fits = _tensors.gpu_of(out, "out") is None and str(out.dtype) == "torch.float32" and out.is_contiguous()
         if fits and tuple(out.shape) == x.shape:
-            return _tensors.written(out).numpy()
+            return _aligned(_tensors.written(out).numpy())
     elif not tensor and isinstance(out, np.ndarray) and _is_float(out, "float32") and out.shape == x.shape:
-        return out
+        return _aligned(_native(out))
     if tensor:
         raise ValueError(f"out is a contiguous tensor of float32 of shape {x.shape} on the CPU, as x")
     how = "; out.numpy() is one of a tensor" if hasattr(out, "__dlpack__") else ""
     raise ValueError(f"out is an array of NumPy of float32 of shape {x.shape}, that of x{how}")
+
+
+def _aligned(out: np.ndarray) -> np.ndarray:
+    if not out.flags.aligned:
+        at = out.ctypes.data % out.itemsize
+        raise ValueError(
+            f"out must be aligned, and begins {at} bytes past a multiple of {out.itemsize}: numpy.empty or "
+            f"torch.empty makes memory that is"
+        )
+    return out
 
 
 class Quantizer(_exmy.Quantizer):
@@ -195,7 +210,7 @@ class Quantizer(_exmy.Quantizer):
         if not isinstance(name, (str, _exmy.Format, _exmy.Quantizer)):
             kind = type(name).__name__
             raise TypeError(f'a quantizer is a text such as "nvfp4", a Quantizer or a Format, and here it is a {kind}')
-        return super().__new__(cls, str(name))
+        return super().__new__(cls, _unicode(str(name), "a quantizer"))
 
     @overload
     def fake_quantize(
@@ -293,16 +308,14 @@ def _operand(x, name: str):
     if isinstance(x, Blocks):
         return (x._inner, x.shape, False, None), x.shape
     if isinstance(x, Array) and x.format.bits <= 16:
-        narrow = x.codes, str(x.format)
+        x, codes = x.codes, str(x.format)
     else:
-        x = _array(x, name)
-        narrow = _narrow(x)
-    codes = None
-    if narrow:
-        # Narrow numbers stay what they are, since some orders of summation are of them alone.
-        x, codes = narrow[0], str(_exmy.Format(narrow[1]))
-    else:
-        x = _numbers(x, name)
+        x, codes = _array(x, name), None
+        if narrow := _narrow(x):
+            # Narrow numbers stay what they are, since some orders of summation are of them alone.
+            x, codes = narrow[0], _format_of(narrow[1])
+        else:
+            x = _numbers(x, name)
     if x.flags.f_contiguous and not x.flags.c_contiguous:
         return (_plain(x.T), x.T.shape, True, codes), x.shape
     return (_plain(x), x.shape, False, codes), x.shape
@@ -327,7 +340,7 @@ def gemm(a, b, *, sum="fast", output=None, rounding=None, seed=None):
     """
     rounding = None if rounding is None else _text(rounding, "rounding", "rtz")
     output = None if output is None else str(Format(output))
-    sum = os.fsdecode(sum) if isinstance(sum, os.PathLike) else _text(sum, "sum", "hopper")
+    sum = _text(os.fsdecode(sum) if isinstance(sum, os.PathLike) else sum, "sum", "hopper")
     on = [_place(x, name) for x, name in ((a, "a"), (b, "b"))]
     if on[0] != on[1]:
         where = " and ".join(

@@ -16,7 +16,7 @@ import torch
 from torch.autograd.function import once_differentiable
 
 from . import _exmy, _tensors
-from ._arrays import _whole
+from ._arrays import _unicode, _whole
 
 # The pass backward that is at work, which computes a checkpointed pass again; -1 if none is.
 _backward = getattr(torch._C, "_current_graph_task_id", lambda: -1)
@@ -28,7 +28,7 @@ def recipe_text(recipe) -> str:
         raise TypeError(
             f"recipe is {recipe!r}, and a recipe is a text such as 'mxfp8-mix' or 'nv-nvfp4'; 'f32' rounds nothing"
         )
-    return str(recipe)
+    return _unicode(str(recipe), "recipe")
 
 
 class Plan:

@@ -11,7 +11,7 @@ import torch
 
 from . import _exmy, _tensors
 from ._arrays import _matrix, _rows, _seed, _text
-from ._format import Format, _is_name_of
+from ._format import Format, _is_type_of
 from ._formats import Blocks
 
 _CODES = {1: torch.uint8, 2: torch.uint16, 4: torch.uint32}
@@ -65,7 +65,7 @@ class Gpu:
             raise NotImplementedError(f"GPUs decode to float32, which has not all numbers of {format}: codes.cpu()")
         kind, found = _code_type(format), _name(codes)
         codes = codes.detach()
-        if codes.is_floating_point() and _is_name_of(found, format):
+        if _is_type_of(found, format):
             codes = codes.contiguous().view(kind)
         elif codes.dtype in _CODES.values() and codes.element_size() <= kind.itemsize:
             codes = codes.to(kind)

@@ -29,7 +29,7 @@ pub const FAMILIES: [&str; 7] = ["gla", "gpt2", "llama", "mistral", "olmo2", "qw
 pub const ROTATE_DOWN: &str = "exmy_rotate_down";
 
 /// Keys that change nothing in a forward pass in f32.
-const IGNORED: [&str; 33] = [
+const IGNORED: [&str; 32] = [
     "_name_or_path",
     "architectures",
     "attention_dropout",
@@ -44,7 +44,6 @@ const IGNORED: [&str; 33] = [
     "initializer_range",
     "is_llama_config",
     "label2id",
-    "max_window_layers",
     "model_type",
     "n_ctx",
     "output_attentions",
@@ -211,7 +210,10 @@ fn llama(keys: &mut Keys, family: &str) -> Result<Shape> {
         ..Config::default()
     };
     let window = keys.size("sliding_window")?;
-    let slides = keys.truth("use_sliding_window", family == "mistral")?;
+    // Qwen's blocks from the 29th on have the window, where nothing else is said; Mistral's all.
+    let from = if family.starts_with("qwen") { 28 } else { 0 };
+    let from = keys.size("max_window_layers")?.unwrap_or(from);
+    let slides = keys.truth("use_sliding_window", family == "mistral")? && from < config.layers;
     let kinds = keys.take("layer_types");
     let full = match kinds {
         None => window.filter(|_| slides),
@@ -242,7 +244,7 @@ fn sliding(kinds: &Value, window: Option<usize>) -> Result<Option<usize>> {
 /// `rope_parameters`.
 fn rotations(keys: &mut Keys) -> Result<(f64, Scaling)> {
     let mut base = keys.number("rope_theta")?;
-    let mut scaling = Scaling::None;
+    let mut found: Option<(Scaling, Value)> = None;
     for key in ["rope_scaling", "rope_parameters"] {
         let Some(value) = keys.take(key) else { continue };
         let Value::Object(of) = value else {
@@ -256,7 +258,7 @@ fn rotations(keys: &mut Keys) -> Result<(f64, Scaling)> {
         let number = |of: &mut Keys, name: &str| {
             of.number(name)?.ok_or_else(|| wrong(key, &shown, &format!("{name} is needed")))
         };
-        scaling = match kind.as_ref().and_then(Value::as_str) {
+        let scaling = match kind.as_ref().and_then(Value::as_str) {
             None | Some("default") => Scaling::None,
             Some("linear") => Scaling::Linear { factor: number(&mut of, "factor")? },
             Some("llama3") => Scaling::Llama3 {
@@ -269,7 +271,15 @@ fn rotations(keys: &mut Keys) -> Result<(f64, Scaling)> {
         };
         of.only("partial_rotary_factor", &1.0.into())?;
         of.end().map_err(|error| Error::new(format!("config.json: {key}")).because(error))?;
+        match &found {
+            Some((other, said)) if *other != scaling => {
+                let works = format!("what rope_scaling says is, and that is {said}");
+                return Err(wrong(key, &shown, &works));
+            }
+            _ => found = Some((scaling, shown)),
+        }
     }
+    let scaling = found.map_or(Scaling::None, |found| found.0);
     keys.only("partial_rotary_factor", &1.0.into())?;
     Ok((base.unwrap_or(10_000.0), scaling))
 }

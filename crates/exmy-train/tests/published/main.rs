@@ -102,9 +102,14 @@ fn several_files_are_one_model() {
 
 /// A configuration of a family with one key changed or added.
 fn with(family: &str, key: &str, value: serde_json::Value) -> String {
+    with_all(family, serde_json::json!({key: value}))
+}
+
+/// The same with several keys.
+fn with_all(family: &str, keys: serde_json::Value) -> String {
     let text = fs::read(data(family).join("config.json")).unwrap();
     let mut config: serde_json::Value = serde_json::from_slice(&text).unwrap();
-    config[key] = value;
+    keys.as_object().unwrap().iter().for_each(|(key, value)| config[key] = value.clone());
     match family::read(config.to_string().as_bytes()) {
         Ok(shape) => format!("{shape:?}"),
         Err(error) => error.to_string(),
@@ -151,6 +156,45 @@ fn what_is_not_supported_is_named() {
     assert!(with("gla", "attn_mode", json!("fused_recurrent")).contains("Shape"));
     assert!(with("mistral", "sliding_window", json!(16)).contains("full: Some(16)"));
     assert!(with("gpt2", "exmy_rotate_down", json!(7)).contains("rotate_down: Some(7)"));
+}
+
+/// Two keys may say how rotations are slowed down. transformers 5.24.0 takes `rope_scaling` where both are
+/// there.
+#[test]
+fn two_ways_to_scale_rotations_must_agree() {
+    use serde_json::json;
+    let (linear, default) =
+        (json!({"rope_type": "linear", "factor": 2.0}), json!({"rope_type": "default"}));
+    let of = |old, new| with_all("llama", json!({"rope_scaling": old, "rope_parameters": new}));
+    for (old, new) in [(&linear, &default), (&default, &linear)] {
+        let error = of(old, new);
+        assert!(error.contains("rope_parameters = ") && error.contains("rope_scaling"), "{error}");
+    }
+    for shape in [of(&linear, &linear), of(&json!(null), &linear), of(&linear, &json!(null))] {
+        assert!(shape.contains("Linear { factor: 2.0 }"), "{shape}");
+    }
+}
+
+/// As Qwen2Config of transformers: blocks from `max_window_layers` on have the window, from 28 on where it is
+/// not said.
+#[test]
+fn a_window_that_no_block_has_limits_nothing() {
+    use serde_json::json;
+    let of = |first| {
+        with_all(
+            "qwen2",
+            json!({
+                "use_sliding_window": true, "sliding_window": 4, "layer_types": null,
+                "max_window_layers": first,
+            }),
+        )
+    };
+    for (first, full) in
+        [(json!(1), "full: Some(4)"), (json!(2), "full: None"), (json!(null), "full: None")]
+    {
+        let shape = of(first);
+        assert!(shape.contains(full), "{shape}");
+    }
 }
 
 #[test]

@@ -260,7 +260,7 @@ fn evaluate(arguments: &Arguments, mut recipes: Vec<Recipe>, out: Option<&Path>)
     let table =
         if methods.rotate.is_some() && config.tied { config.vocab * config.d_model } else { 0 };
     let mut needs = Needs::of(&seen, model.layout().len() + table, recipes.len());
-    let available = place.available()?;
+    let available = place.available()?.map(|bytes| addressable(bytes, needs.total()));
     let is_scarce = available.is_some_and(|bytes| bytes < needs.total());
     let by_layer = arguments.by_layer || is_scarce && !methods.changes();
     if by_layer {
@@ -377,6 +377,18 @@ fn scored_bytes(tokenizer: &Tokenizer, tokens: &[u32], blocks: &[Window]) -> Res
         done = scored.end;
     }
     Ok(bytes.max(1))
+}
+
+/// Of bytes that the system has, those for which there are addresses, where these are limited (`ulimit -v`)
+/// and what is mapped already has its part. Twice the needs are enough to know.
+fn addressable(available: u64, needs: u64) -> u64 {
+    /// What the allocator reserves for a thread.
+    const ARENA: u64 = 64 << 20;
+    if !memory::is_limited() {
+        return available;
+    }
+    let threads = exmy::parallel::threads() as u64;
+    memory::had(available.min(2 * needs + ARENA * threads)).saturating_sub(ARENA * threads)
 }
 
 /// Bytes in which rounded weights may be kept: half of what is there besides.

@@ -1,5 +1,6 @@
 //! `exmy fill-tiles`: results of a model for given operands of a matrix unit.
 
+use crate::show;
 use crate::verify_tiles::read;
 use clap::Args;
 use exmy::error::{Error, Result};
@@ -14,14 +15,14 @@ use std::path::PathBuf;
 /// writes the same file with those that the model computes. A test bench drives the operands into a design
 /// and compares. The model is found as by `exmy verify-tiles`.
 ///
-/// OUT is written whole or not at all. It may be the file that was read.
+/// OUT is written whole or not at all. It may be the file that was read, or - for standard output.
 #[derive(Args)]
 #[command(after_long_help = crate::verify_tiles::long_help())]
 pub(crate) struct Arguments {
     /// File of tiles; - is standard input
     #[arg(value_name = "FILE")]
     from: PathBuf,
-    /// File to write
+    /// File to write; - is standard output
     #[arg(value_name = "OUT")]
     out: PathBuf,
     /// The model: a name, a name with parameters such as hopper,f=14, or a file such as unit.toml
@@ -35,7 +36,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
     let (tiles, model) = read(from, model.as_ref())?;
     let failed = format!("cannot fill {} ({tiles})", printable_path(from));
     let filled = tiles.with_results(&model).map_err(|error| Error::new(failed).because(error))?;
-    write_whole(out, filled.as_bytes())?;
-    say!("{} results of {model} in {}", filled.results(), printable_path(out));
+    if out.as_os_str() == "-" {
+        show::bytes(filled.as_bytes())?;
+        say!("{} results of {model}", filled.results());
+    } else {
+        write_whole(out, filled.as_bytes())?;
+        say!("{} results of {model} in {}", filled.results(), printable_path(out));
+    }
     Ok(0)
 }

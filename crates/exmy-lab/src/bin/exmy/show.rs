@@ -332,9 +332,17 @@ pub(crate) fn json(value: &serde_json::Value) -> Result<()> {
 /// # Errors
 /// As [`result`].
 pub(crate) fn raw(text: &str) -> Result<()> {
+    bytes(text.as_bytes())
+}
+
+/// The same of what is no text.
+///
+/// # Errors
+/// As [`result`].
+pub(crate) fn bytes(of: &[u8]) -> Result<()> {
     phase::clear();
     let mut out = std::io::stdout().lock();
-    match bar::aside(|| out.write_all(text.as_bytes()).and_then(|()| out.flush())) {
+    match bar::aside(|| out.write_all(of).and_then(|()| out.flush())) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
             Err(Error::new("cannot write the result").because(error))
         }

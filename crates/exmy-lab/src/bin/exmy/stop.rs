@@ -6,10 +6,11 @@
 //! The exit code is 128 and the signal's number, as shells report it.
 
 use exmy::error::{Error, Result};
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 #[cfg(unix)]
 use std::sync::mpsc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -20,8 +21,30 @@ pub(crate) const STOPPED: u8 = 143;
 const PATIENCE: u32 = 10;
 const TICK: Duration = Duration::from_millis(50);
 
+/// A folder that is written and is of no use before it is whole.
+static UNFINISHED: Mutex<Option<PathBuf>> = Mutex::new(None);
+
+/// Names such a folder, which is removed if the program ends while it is written, or that there is none.
+#[cfg(feature = "tokenizers")]
+pub(crate) fn unfinished(folder: Option<&Path>) {
+    *UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner) = folder.map(Path::to_owned);
+}
+
+/// Removes it. Its writer goes on meanwhile, and may make one more file in it.
+fn remove_unfinished() {
+    let folder = UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let Some(folder) = folder else { return };
+    for _ in 0..10 {
+        let removed = std::fs::remove_dir_all(&folder);
+        if removed.is_ok() || !folder.exists() {
+            return;
+        }
+    }
+}
+
 /// Ends the program with the terminal as it was; where nobody reads what it shows, with a line left there.
 fn exit(code: u8) -> ! {
+    remove_unfinished();
     crate::keys::restore();
     let late = move || {
         thread::sleep(4 * TICK);
@@ -146,4 +169,24 @@ fn is_ignored(signal: u32) -> bool {
 #[cfg(not(unix))]
 fn listen(ask: impl Fn(u8) + Send + 'static) -> Result<(), ctrlc::Error> {
     ctrlc::set_handler(move || ask(130))
+}
+
+#[cfg(all(test, feature = "tokenizers"))]
+mod tests {
+    use super::*;
+
+    /// With all that is in it, and once.
+    #[test]
+    fn an_unfinished_folder_is_removed_at_the_end() {
+        let parent = tempfile::tempdir().unwrap();
+        let folder = parent.path().join("a");
+        std::fs::create_dir(&folder).unwrap();
+        std::fs::write(folder.join("b"), "part").unwrap();
+        unfinished(Some(&folder));
+        remove_unfinished();
+        assert!(!folder.exists());
+        std::fs::create_dir(&folder).unwrap();
+        remove_unfinished();
+        assert!(folder.exists(), "it is somebody else's now");
+    }
 }

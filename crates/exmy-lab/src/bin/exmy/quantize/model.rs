@@ -4,6 +4,7 @@
 use crate::methods::Methods;
 use crate::model::{is_run, open, tokenizer};
 use crate::phase::Phase;
+use crate::stop;
 use clap::Args;
 use exmy::BlockFormat;
 use exmy::error::{Error, Result};
@@ -160,6 +161,7 @@ pub(super) fn quantize(
     let (parent, name) = whole::split(output);
     let partial = whole::create_partial_folder(parent, &name)
         .map_err(|error| Error::io("create", output, error))?;
+    stop::unfinished(Some(&partial));
     let written =
         write(&partial, &model, settings, (&config, &params, &rounded), layout).and_then(|bytes| {
             whole::rename(&partial, output)
@@ -170,6 +172,7 @@ pub(super) fn quantize(
         // A part that stays is in the way of nothing.
         let _ = fs::remove_dir_all(&partial);
     })?;
+    stop::unfinished(None);
     whole::remove_partial_folders(parent, &name);
     Ok(format!(
         "{}: {} weights in {format}{}, {} tensors in F32; {} of tensors, from {}\n",
