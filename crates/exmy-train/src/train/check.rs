@@ -58,21 +58,3 @@ fn check_names(config: &Config) -> Result<()> {
     }
     Ok(())
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::train::data::{DataOptions, Source};
-    use crate::train::preset::preset;
-
-    /// A run that began before names were looked at goes on; none begins so.
-    #[test]
-    fn names_are_asked_of_runs_that_begin() {
-        let data = Dataset::load(&Source::default(), &DataOptions::default()).unwrap();
-        let mut config = preset("micro").unwrap();
-        config.recipe = "f32+layer9=bf16".parse().unwrap();
-        check_fit(&config, &data).unwrap();
-        let error = check_run(&config, &data).unwrap_err().to_string();
-        assert!(error.contains("layer9=bf16 names a block that the model has not"), "{error}");
-    }
-}

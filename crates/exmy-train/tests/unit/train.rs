@@ -1,3 +1,4 @@
+mod check;
 mod checkpoint;
 mod config;
 mod control;
