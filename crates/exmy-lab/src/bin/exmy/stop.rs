@@ -6,7 +6,7 @@
 //! The exit code is 128 and the signal's number, as shells report it.
 
 use exmy::error::{Error, Result};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 #[cfg(unix)]
 use std::sync::mpsc;
@@ -26,8 +26,8 @@ static UNFINISHED: Mutex<Option<PathBuf>> = Mutex::new(None);
 
 /// Names such a folder, which is removed if the program ends while it is written, or that there is none.
 #[cfg(feature = "tokenizers")]
-pub(crate) fn unfinished(folder: Option<&Path>) {
-    *UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner) = folder.map(Path::to_owned);
+pub(crate) fn unfinished(folder: Option<&std::path::Path>) {
+    *UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner) = folder.map(PathBuf::from);
 }
 
 /// Removes it. Its writer goes on meanwhile, and may make one more file in it.
