@@ -429,9 +429,7 @@ impl Quantizer {
         own: Option<OwnScale<'_>>,
         out: ViewMut<'_, f32>,
     ) {
-        let Some(random) = self.words(random) else {
-            panic!("{self} needs random words: a Philox in place of None")
-        };
+        let Some(random) = self.words(random) else { panic!("{self} needs random words") };
         let (shape, place) = ((x.rows(), x.cols()), (out.rows(), out.cols()));
         assert_eq!(shape, place, "a matrix and its image have different shapes");
         if let Err(error) = self.check_size(shape.0, shape.1, axis) {

@@ -149,8 +149,8 @@ impl fmt::Display for GemmError {
                     a.1, b.0
                 )?;
                 match (a.1 == b.1, a.0 == b.0) {
-                    (true, _) => f.write_str("; a right operand stored N x K enters with .t()"),
-                    (_, true) => f.write_str("; a left operand stored K x M enters with .t()"),
+                    (true, _) => f.write_str("; a right operand stored N x K enters transposed"),
+                    (_, true) => f.write_str("; a left operand stored K x M enters transposed"),
                     _ => Ok(()),
                 }
             }
@@ -189,9 +189,7 @@ impl fmt::Display for GemmError {
                 f,
                 "the {side} operand is packed for the other side: pack it by Packed::{side}"
             ),
-            Why::Random => f.write_str(
-                "stochastic rounding needs random words: Spec::with_random, or another mode",
-            ),
+            Why::Random => f.write_str("stochastic rounding needs random words, or another mode"),
             Why::Beta(beta) => write!(
                 f,
                 "beta is {beta}, but there is no C to be multiplied by it: gemm_into reads the one \

@@ -83,6 +83,9 @@ impl fmt::Display for PackError {
             Self::CodeTooWide { index, code, width } => {
                 write!(f, "code {code:#x} at index {index} does not fit {width} bits")
             }
+            Self::Length { container, needed: usize::MAX, codes, width, .. } => {
+                write!(f, "{codes} codes of {width} bits as {container} are larger than any memory")
+            }
             Self::Length { container, needed, found, codes, width } => write!(
                 f,
                 "{codes} codes of {width} bits take {needed} bytes as {container}, found {found}"
@@ -93,6 +96,10 @@ impl fmt::Display for PackError {
             Self::Blocks { container, block, codes } => {
                 write!(f, "{container} holds whole blocks of {block} codes; {codes} are none")
             }
+            Self::Scales { container, needed: usize::MAX, rows, cols, .. } => write!(
+                f,
+                "scales of {rows} rows and {cols} columns as {container} are larger than any memory"
+            ),
             Self::Scales { container, needed, found, rows, cols } => write!(
                 f,
                 "scales of {rows} rows and {cols} columns take {needed} bytes as {container}, \

@@ -3,7 +3,7 @@
 use core::fmt;
 
 use super::Target;
-use crate::format::Format;
+use crate::format::{Format, Sign};
 use crate::round::{Overflow, Rounding, Rules};
 use crate::slice::Converter;
 
@@ -24,7 +24,8 @@ pub struct Cast {
 impl Cast {
     /// What the format's name alone means: to nearest even; overflow is natural ([`Overflow::None`]) in
     /// formats with infinities and saturates ([`Overflow::Finite`]) in those without, where the
-    /// alternative would be NaN.
+    /// alternative would be NaN. Of two's complement only fractions without a bias, as OCP MX's `int8`,
+    /// clamp symmetrically, as in microxcaling; integers keep their lowest number.
     ///
     /// ```
     /// use exmy::format::Format;
@@ -34,11 +35,17 @@ impl Cast {
     /// assert_eq!(Cast::new(Format::E5M2).overflow, Overflow::None); // to infinity
     /// let cast = Cast::new(Format::E4M3FN);
     /// assert_eq!(cast.overflow, Overflow::Finite); // to 448, not NaN
+    /// assert_eq!(Cast::new(Format::INT8).overflow, Overflow::Finite); // -127/64 to 127/64
+    /// assert_eq!(Cast::new("int8b-6".parse()?).overflow, Overflow::None); // -128 to 127
     /// let cut = cast.with_rounding(Rounding::TowardZero).with_overflow(Overflow::None);
     /// assert_eq!(cut.to_string(), "e4m3@rtz@sat-none");
+    /// # Ok::<(), exmy::text::ParseFormatError>(())
     /// ```
     pub const fn new(format: Format) -> Self {
-        let overflow = if format.has_infinity() { Overflow::None } else { Overflow::Finite };
+        let fraction = format.bias() == 0 && format.lsb() < 0;
+        let keeps = matches!(format.sign(), Sign::TwosComplement) && !fraction;
+        let natural = format.has_infinity() || keeps;
+        let overflow = if natural { Overflow::None } else { Overflow::Finite };
         Self { format, rounding: Rounding::TiesToEven, overflow }
     }
 

@@ -68,9 +68,7 @@ impl fmt::Display for QuantizeError {
             Self::Amax(amax) => {
                 write!(f, "a largest magnitude is finite and not negative, found {amax}")
             }
-            Self::NoRandom => {
-                f.write_str("stochastic rounding needs random words: a Philox in place of None")
-            }
+            Self::NoRandom => f.write_str("stochastic rounding needs random words"),
             Self::Memory { shape: (rows, cols) } => {
                 write!(f, "a matrix of {rows} x {cols} numbers is larger than any memory")
             }

@@ -40,6 +40,8 @@ fn lengths() {
             assert!(layout.unpack::<u16>(&[], 6, count).is_err());
         }
     }
+    let error = Layout::Stream.len(usize::MAX, 16).unwrap_err().to_string();
+    assert!(error.ends_with("codes of 16 bits as stream are larger than any memory"), "{error}");
     assert_eq!(pack::packed_len(usize::MAX, 16), None);
     assert_eq!(pack::packed_len(usize::MAX, 1), Some(usize::MAX / 8 + 1));
 }

@@ -215,7 +215,7 @@ fn a_file_that_is_no_unit_names_the_lines() {
     let path = folder.path().join("unit.toml");
     let path = path.to_str().unwrap();
     for (said, part) in [
-        ("# ours\n\nq = 1", ": line 3: no parameter"),
+        ("# ours\n\nq = 1", ": line 3: no key"),
         ("l = 8\nf = 99 # bits\na = 'e4m3'", ": line 2: f=\"99\" is not possible"),
         ("l = 8\nlike = 'hoper'", ": line 2: "),
         ("\u{FEFF}\na = 'e99'", ": line 2: "),
@@ -237,7 +237,10 @@ fn a_file_that_is_no_unit_names_the_lines() {
     }
     // Two faults: the first, as far as that can be said. Formats behind the name are judged with the lines,
     // and have colons of their own. The cause is one that a program can read.
-    std::fs::write(path, "q = 1\nl = 0\na = 'e99'").unwrap();
+    std::fs::write(path, "l = 8\nl2 = 1\na = 'e99'").unwrap();
+    let error = Unit::named(path, None).unwrap_err().to_string();
+    assert!(error.contains(": line 2: no key of a matrix unit"), "{error}");
+    std::fs::write(path, "f = 9\nl = 0\na = 'e99'").unwrap();
     let error = Unit::named(path, None).unwrap_err().to_string();
     assert!(error.contains(": line 3: ") && error.contains("e99"), "{error}");
     std::fs::write(path, "l = 4\nout = 'int32b-30@rtz'\nalign = 'sticky'").unwrap();

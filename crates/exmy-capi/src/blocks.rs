@@ -3,6 +3,7 @@
 #![allow(unsafe_code)] // the caller's texts and arrays
 
 use std::ffi::c_char;
+use std::fmt;
 use std::mem::MaybeUninit;
 
 use exmy::block::Axis;
@@ -50,6 +51,11 @@ pub struct ExmyBlocksStored {
     pub tensor_scale: f32,
     /// 1 if it has one, else 0.
     pub has_tensor_scale: u8,
+}
+
+/// The quantizer, where it is stochastic.
+fn needs_words(quantizer: &Quantizer) -> Option<&dyn fmt::Display> {
+    quantizer.is_stochastic().then_some(quantizer as _)
 }
 
 fn axis(axis: i32) -> Result<Axis, Failure> {
@@ -131,7 +137,8 @@ pub unsafe extern "C" fn exmy_quantize(
         let axis = self::axis(axis)?;
         // SAFETY: the contract of the crate.
         let (x, random) = unsafe {
-            (view(&mut Arrays::default(), numbers, rows, cols, row_stride)?, philox(random)?)
+            let x = view(&mut Arrays::default(), numbers, rows, cols, row_stride)?;
+            (x, philox(random, needs_words(quantizer))?)
         };
         quantizer.quantize(x, axis, random).map(ExmyBlocks).map_err(Failure::unsupported)
     })
@@ -158,12 +165,9 @@ pub unsafe extern "C" fn exmy_quantize_values(
         // SAFETY: the contract of the crate.
         let (x, random, results) = unsafe {
             let x = view(&mut arrays, numbers, rows, cols, row_stride)?;
-            (x, philox(random)?, arrays.write(results, count, "results")?)
+            let random = philox(random, needs_words(quantizer))?;
+            (x, random, arrays.write(results, count, "results")?)
         };
-        if quantizer.is_stochastic() && random.is_none() {
-            let why = format_args!("random is null, and {quantizer} needs random words");
-            return Err(Failure::argument(why));
-        }
         quantizer.check_size(rows, cols, axis).map_err(Failure::unsupported)?;
         quantizer.image_into(x, axis, random, ViewMut::new(results, rows, cols));
         Ok(())

@@ -3,6 +3,7 @@
 #![allow(unsafe_code)] // the caller's texts and arrays
 
 use std::ffi::{c_char, c_void};
+use std::fmt;
 use std::mem::MaybeUninit;
 
 use exmy::gemm::{Accumulation, NonFinite, Spec, gemm_codes, gemm_into};
@@ -154,7 +155,13 @@ unsafe fn operands<'a>(
     let (a, b) = (given(a, "a")?, given(b, "b")?);
     // SAFETY: the caller's word.
     let (a, b) = unsafe {
-        spec.random = philox(random)?;
+        let rounding = spec.output.rounding;
+        let needed_by: Option<&dyn fmt::Display> = if spec.accumulation.is_stochastic() {
+            Some(&spec.accumulation)
+        } else {
+            rounding.is_stochastic().then_some(&rounding as _)
+        };
+        spec.random = philox(random, needed_by)?;
         (a.operand(arrays, "a")?, b.operand(arrays, "b")?)
     };
     Ok((spec, a, b))

@@ -3,6 +3,7 @@
 #![allow(unsafe_code)] // the caller's arrays
 
 use std::ffi::c_char;
+use std::fmt;
 
 use exmy::random::{Philox, Stream};
 use exmy::slice::words_into;
@@ -20,12 +21,19 @@ pub struct ExmyRandom {
     pub stream: *const c_char,
 }
 
-/// The generator, or none where none is given.
+/// The generator, or none where none is given and nothing needs it.
 ///
 /// # Safety
 /// The name is null or a text.
-pub(crate) unsafe fn philox(random: Option<&ExmyRandom>) -> Result<Option<Philox>, Failure> {
-    let Some(random) = random else { return Ok(None) };
+pub(crate) unsafe fn philox(
+    random: Option<&ExmyRandom>,
+    needed_by: Option<&dyn fmt::Display>,
+) -> Result<Option<Philox>, Failure> {
+    let Some(random) = random else {
+        return needed_by.map_or(Ok(None), |it| {
+            Err(Failure::argument(format_args!("random is null, and {it} needs random words")))
+        });
+    };
     // SAFETY: the caller's word.
     let name = unsafe { optional_text(random.stream, "stream") }?;
     Ok(Some(Philox::new(random.seed, Stream::new(name.unwrap_or_default()))))
@@ -42,7 +50,7 @@ pub unsafe extern "C" fn exmy_random_words(
     guard(|| {
         // SAFETY: the contract of the crate.
         let (random, words) =
-            unsafe { (philox(random)?, Arrays::default().write(words, count, "words")?) };
+            unsafe { (philox(random, None)?, Arrays::default().write(words, count, "words")?) };
         words_into(given(random, "random")?, first, words);
         Ok(())
     })

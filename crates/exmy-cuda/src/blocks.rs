@@ -153,7 +153,7 @@ impl<'a> Request<'a> {
         random: Option<Philox>,
     ) -> Result<Self> {
         if quantizer.is_stochastic() && random.is_none() {
-            let why = format!("{quantizer} needs random words: a Philox in place of None");
+            let why = format!("{quantizer} needs random words");
             return Err(Error::unfit(what, why));
         }
         if let Target::Block(format) = quantizer.target {

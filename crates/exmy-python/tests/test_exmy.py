@@ -359,8 +359,8 @@ def test_types_of_integers_are_plain_integers(kind, bits):
     assert format.bits == bits and [format.min, format.max] == ends and format.smallest_subnormal == 1
     x = np.array([*ends, -1, 0, 1], kind)
     codes = [int(one) % 2**bits for one in x]
-    assert format.encode(x.astype(np.int64), overflow="sat-none").tolist() == codes
-    assert format.decode(format.encode(x[:2].astype(np.int64))).tolist() == [-ends[1], ends[1]]
+    assert format.encode(x.astype(np.int64)).tolist() == codes
+    assert format.encode([-1e10, 1e10]).tolist() == codes[:2]
     if x.dtype.isnative:
         assert format.decode(x).tolist() == x.tolist()
 

@@ -18,7 +18,11 @@ use core::str::FromStr;
 
 use super::Unit;
 use super::error::UnitError;
-use super::name::{Formats, Model};
+use super::name::{Formats, KEYS, Model, key_list};
+use crate::text::UnknownName;
+
+/// Keys of a file that are no parameters: parameters stand on the preset, and formats on those before them.
+const BASE: [&str; 4] = ["like", "a", "b", "result"];
 
 /// What lines say of a unit.
 ///
@@ -125,11 +129,10 @@ impl DescriptionError {
             return Self { lines: at_fault, why: Why::Unit(error) };
         }
         // A parameter stands on the preset and the formats, and these on those before them.
-        let base = ["like", "a", "b", "result"];
         let mut order: Vec<&Setting> =
-            base.iter().filter_map(|key| lines.iter().find(|line| line.key == *key)).collect();
+            BASE.iter().filter_map(|key| lines.iter().find(|line| line.key == *key)).collect();
         let beside = order.len();
-        order.extend(lines.iter().filter(|line| !base.contains(&line.key.as_str())));
+        order.extend(lines.iter().filter(|line| !BASE.contains(&line.key.as_str())));
         let alone = (0..order.len()).find_map(|at| {
             let mut some = order[..at.min(beside)].to_vec();
             if !works(&some) {
@@ -150,7 +153,7 @@ fn said(lines: &[&Setting]) -> Result<(Model, Option<Formats>), UnitError> {
     let of = |key: &str| lines.iter().find(|line| line.key == key).map(|line| line.value.as_str());
     let mut model = String::from(of("like").unwrap_or("custom"));
     for line in lines {
-        if !["like", "a", "b", "result"].contains(&line.key.as_str()) {
+        if !BASE.contains(&line.key.as_str()) {
             model += &format!(",{}={}", line.key, line.value);
         }
     }
@@ -195,6 +198,12 @@ fn setting(line: &str) -> Result<Option<(&str, &str)>, String> {
     };
     if !rest.is_empty() && !rest.starts_with('#') {
         return Err(format!("{rest:?} stands behind the value of {key}"));
+    }
+    let known = || KEYS.iter().map(|(key, _)| *key);
+    if !BASE.contains(&key) && known().all(|other| !other.eq_ignore_ascii_case(key)) {
+        let forms = key_list!("like, a, b, result, ", " = ");
+        let names = BASE.into_iter().chain(known());
+        return Err(format!("{}", UnknownName::new("key of a matrix unit", key, names, forms)));
     }
     // What is put together of values has commas between them.
     let formats = matches!(key, "a" | "b" | "result");

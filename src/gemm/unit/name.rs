@@ -51,8 +51,22 @@ const NANS: [(&str, Nan); 3] = [("ones", Nan::Ones), ("quiet", Nan::Quiet), ("x8
 const FRACTIONS: &str =
     "0 to 50, as aligned terms are added in 64 bits; with align=exact no digit is cut";
 
+/// [`KEYS`] as errors list them, after others, with what stands between a key and its value.
+macro_rules! key_list {
+    ($before:literal, $equals:literal) => {
+        concat!(
+            $before,
+            "order, l, f, product, align, floor, zeros, f2, align2, reach, limit, group, out, overflow, \
+             underflow, flush, subnormals, nan, promote, each as KEY",
+            $equals,
+            "VALUE"
+        )
+    };
+}
+pub(super) use key_list;
+
 /// Keys, what each may be, in the order they print in.
-const KEYS: [(&str, &str); 19] = [
+pub(super) const KEYS: [(&str, &str); 19] = [
     ("order", "fused, quarters, late, halves, groups, tree, fma or even-odd"),
     ("l", "1 to 256"),
     ("f", FRACTIONS),
@@ -366,8 +380,7 @@ impl Parameters {
                 "parameter of a matrix unit",
                 key,
                 names,
-                "order, l, f, product, align, floor, zeros, f2, align2, reach, limit, group, out, \
-                 overflow, underflow, flush, subnormals, nan, promote, each as KEY=VALUE",
+                key_list!("", "="),
             )));
         };
         let wrong = |possible| UnitError::Value { key, given: Short::new(value), possible };

@@ -243,7 +243,7 @@ static void blocks(void) {
     exmy_quantizer_free(quantizer);
 
     OK(exmy_quantizer_new("mxfp4@sr8", &quantizer));
-    FAILS(exmy_quantize(quantizer, x, 1, 4, 0, EXMY_AXIS_COLS, NULL, &made), EXMY_STATUS_UNSUPPORTED, "random");
+    FAILS(exmy_quantize(quantizer, x, 1, 4, 0, EXMY_AXIS_COLS, NULL, &made), EXMY_STATUS_ARGUMENT, "null, and mxfp4@sr8");
     FAILS(exmy_quantize_values(quantizer, x, 1, 4, 0, EXMY_AXIS_COLS, NULL, y), EXMY_STATUS_ARGUMENT, "random");
     OK(exmy_quantize(quantizer, x, 1, 4, 0, EXMY_AXIS_COLS, &random, &made));
     OK(exmy_dequantize(made, y));
@@ -435,9 +435,12 @@ static void products(void) {
     FAILS(exmy_gemm(product, &a, &a, 1.0F, 0.0F, NULL, c, 0, NULL), EXMY_STATUS_UNSUPPORTED, "infinite or NaN");
     exmy_product_free(product);
     OK(exmy_product_new("fma:e4m3@sr4", "round=rtz", &product));
-    FAILS(exmy_gemm(product, &a, &b, 1.0F, 0.0F, NULL, c, 0, NULL), EXMY_STATUS_UNSUPPORTED, "random");
+    FAILS(exmy_gemm(product, &a, &b, 1.0F, 0.0F, NULL, c, 0, NULL), EXMY_STATUS_ARGUMENT, "null, and fma:e4m3@sr4");
     OK(exmy_gemm(product, &a, &b, 1.0F, 0.0F, &random, c, 0, NULL));
     CHECK(c[0] == 448.0F);
+    exmy_product_free(product);
+    OK(exmy_product_new("exact", "round=sr4", &product));
+    FAILS(exmy_gemm(product, &a, &b, 1.0F, 0.0F, NULL, c, 0, NULL), EXMY_STATUS_ARGUMENT, "null, and sr4 needs");
     exmy_product_free(product);
     FAILS(exmy_product_new("exakt", NULL, &product), EXMY_STATUS_NAME, "exact");
     FAILS(exmy_product_new("exact", "input=f32", &product), EXMY_STATUS_NAME, "output=");

@@ -265,7 +265,11 @@ fn a_file_describes_a_unit() {
         assert!(code == 0 && out.contains(result), "{unit} {more:?}: {out}{err}");
     }
     for (text, parts) in [
-        ("q = 1", &["this is no unit", "line 1", "no parameter", "promote"][..]),
+        (
+            "q = 1",
+            &["this is no unit", "line 1", "no key of", "like, a, b, result, order", "promote"][..],
+        ),
+        ("# a\nresults = \"f32\"", &["line 2", "did you mean result?"]),
         ("# a\nl = 0", &["line 2", "l=\"0\"", "1 to 256"]),
         ("l = 1.5", &["line 1", "l is 1.5", "whole numbers"]),
         ("f = 9 13", &["\"13\" stands behind the value of f"]),

@@ -73,7 +73,8 @@ class Format(_exmy.Format):
         >>> Format(np.int8), Format(np.int8).max, Format("int8").max
         (exmy.Format('int8b-6'), 127.0, 1.984375)
 
-        Both are clamped to as far below zero as above it, so -128 becomes -127 unless `overflow` is "sat-none".
+        The fractions are clamped to as far below zero as above it, so -2 becomes -1.984375 unless `overflow` is
+        "sat-none"; of plain integers -128 stays.
         """
         return super().__new__(cls, _name_of(name))
 
