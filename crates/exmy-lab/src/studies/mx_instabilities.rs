@@ -39,7 +39,7 @@ use grids::{
 use models::{
     DAMAGE, GAPS, HYPERPARAMETERS, LAWS, ONSETS, PAIRS, SEARCHED, SIMPLIFIED, VARIATIONS,
 };
-use operands::OPERANDS;
+use operands::{OF_OTHER_OPERANDS, OF_THE_WEIGHTS};
 use own_size::{LONGER, OTHER_PROXIES, OTHER_RATES, OWN_SIZE};
 
 /// The study.
@@ -63,7 +63,8 @@ pub(crate) const PAPER: Paper = Paper {
         &OTHER_RATES,
         &OTHER_PROXIES,
         &LONGER,
-        &OPERANDS,
+        &OF_THE_WEIGHTS,
+        &OF_OTHER_OPERANDS,
         &LAST_BIN,
         &ZETA,
         &INTERVENTIONS,

@@ -1,14 +1,15 @@
-//! Which operand's stochastic rounding delays divergence: a question of our own, after F2-11.
+//! F2-16 and F2-17: which operand's stochastic rounding delays divergence, questions of our own after F2-11.
 //!
 //! Stochastic rounding of all operands delays it there, though its errors are larger. The reason may be that
 //! rounding to nearest errs the same way in step after step. Then it is the weights that matter: in most
 //! steps a weight moves by less than the spacing of E4M3, so that its error stays, while inputs and gradients
 //! are new numbers in each step. So one operand at a time is rounded stochastically, the others to nearest.
+//! The two were one figure until the runs of F2-16 were complete and half of F2-17's.
 
 use super::causes::{TEXT, changed};
 use super::survival::Survival;
 use super::*;
-use crate::criterion::{By, Criterion, Is, Opposite, ask};
+use crate::criterion::{By, Criterion, Is, Opposite, Requirement, ask};
 use crate::finding::{Findings, Power, Verdict};
 use crate::measure::Results;
 use crate::statistics::log_rank_power;
@@ -18,9 +19,11 @@ const WEIGHTS: &str = "stochastic weights";
 const INPUTS: &str = "stochastic inputs";
 const GRADIENTS: &str = "stochastic gradients";
 
-const RECIPES: &[Level] = &[
+const OF_WEIGHTS: &[Level] =
+    &[TEXT, level(WEIGHTS, changed!("+weight=bf16@rna>mxfp8-e4m3@microxcaling@sr16"))];
+
+const OF_OTHERS: &[Level] = &[
     TEXT,
-    level(WEIGHTS, changed!("+weight=bf16@rna>mxfp8-e4m3@microxcaling@sr16")),
     level(INPUTS, changed!("+input=bf16@rna>mxfp8-e4m3@microxcaling@sr16")),
     level(GRADIENTS, changed!("+grad_output=bf16@rna>mxfp8-e4m3@microxcaling@sr16")),
 ];
@@ -30,40 +33,63 @@ const LEVEL: f64 = 0.01;
 
 const LATER: Is = Is::So("diverge later than with the study's text");
 
-const ASKS: Criterion = Criterion::new(
-    &[ask("runs whose weights alone are rounded stochastically", LATER, By::LogRank(LEVEL))],
-    Opposite::All(&[
-        ask("these", Is::So("do not"), By::Value),
-        ask(
-            "those whose inputs, or whose gradients, alone are",
-            Is::So("diverge later"),
-            By::LogRank(LEVEL),
-        ),
-    ]),
-);
+const fn asks(of: &'static [Requirement; 1]) -> Criterion {
+    Criterion::new(of, Opposite::None)
+}
 
-pub(super) static OPERANDS: Figure = Figure {
+const fn grid(axes: &'static [Axis; 1]) -> Grid {
+    Grid {
+        seeds: [0, 0, 20],
+        sets: &[STUDENT, Set::Measured(&["lastbin.gamma", "rho_same", "cos_same"], [50; 3])],
+        axes,
+        ..PROXIES
+    }
+}
+
+pub(super) static OF_THE_WEIGHTS: Figure = Figure {
     id: "F2-16",
-    title: "which operand's stochastic rounding delays divergence",
+    title: "whether stochastic rounding of the weights alone delays divergence",
     source: "a question of our own: does rounding to nearest do harm because weights err the same way in \
              each step?",
     says: "Stochastic rounding delays divergence by way of the weights, which rounding to nearest moves the \
            same way step after step.",
-    grid: Grid {
-        seeds: [0, 0, 20],
-        sets: &[STUDENT, Set::Measured(&["lastbin.gamma", "rho_same", "cos_same"], [50; 3])],
-        axes: &[Axis::new("numbers", RECIPES)],
-        ..PROXIES
+    grid: grid(&[Axis::new("numbers", OF_WEIGHTS)]),
+    judged: Judged::Own {
+        asks: asks(&[ask(
+            "runs whose weights alone are rounded stochastically",
+            LATER,
+            By::LogRank(LEVEL),
+        )]),
+        effect: EffectSize::Stated,
+        find: |results| find(results, &[WEIGHTS]),
     },
-    judged: Judged::Own { asks: ASKS, effect: EffectSize::Stated, find },
     views: &[],
 };
 
-/// The verdict on runs of all recipes, and the share of cases in which the largest effect would be seen.
-pub fn judge(survival: &Survival) -> (Verdict, f64) {
+pub(super) static OF_OTHER_OPERANDS: Figure = Figure {
+    id: "F2-17",
+    title: "whether stochastic rounding of inputs or of gradients alone delays divergence",
+    source: "the control of F2-16",
+    says: "What stochastic rounding does by way of the weights (F2-16), it does by way of inputs or \
+           gradients, too.",
+    grid: grid(&[Axis::new("numbers", OF_OTHERS)]),
+    judged: Judged::Own {
+        asks: asks(&[ask(
+            "runs whose inputs, or whose gradients, alone are rounded stochastically",
+            LATER,
+            By::LogRank(LEVEL),
+        )]),
+        effect: EffectSize::Stated,
+        find: |results| find(results, &[INPUTS, GRADIENTS]),
+    },
+    views: &[],
+};
+
+/// Whether one of these diverges later than the study's text, and the share of cases in which the largest
+/// effect would be seen.
+pub fn judge(survival: &Survival, names: &[&str]) -> (Verdict, f64) {
     let later = |name: &str| survival.test(name).map(|test| test.p_later);
-    let is_later = |name: &str| later(name).is_some_and(|p| p <= LEVEL);
-    let words = |name: &str| {
+    let words = |name: &&str| {
         let (diverged, runs) = survival.counts(name);
         let p = later(name).map_or_else(String::new, |p| format!(" (p {p:.4})"));
         format!("{name} {diverged} of {runs}{p}")
@@ -71,17 +97,18 @@ pub fn judge(survival: &Survival) -> (Verdict, f64) {
     let (diverged, runs) = survival.counts(TEXT.name);
     let text = format!(
         "with the study's text {diverged} of {runs} runs diverge; with one change (p of no delay): {}",
-        [WEIGHTS, INPUTS, GRADIENTS].map(words).join(", ")
+        names.iter().map(words).collect::<Vec<_>>().join(", ")
     );
+    let holds = names.iter().any(|name| later(name).is_some_and(|p| p <= LEVEL));
     // No effect is larger than that of a change with which no run diverges.
     let power = log_rank_power((diverged as f64 / runs.max(1) as f64, runs), runs, LEVEL);
-    (Verdict::of(is_later(WEIGHTS), is_later(INPUTS) || is_later(GRADIENTS), text), power)
+    (Verdict::of(holds, false, text), power)
 }
 
-fn find(results: &Results<'_>) -> Result<Findings> {
+fn find(results: &Results<'_>, names: &[&str]) -> Result<Findings> {
     let survival = Survival::of(results, TEXT.name)?;
-    let (verdict, power) = judge(&survival);
-    let verdict = verdict.with_power(Power::Share(power));
-    let all: Vec<&str> = RECIPES.iter().map(|recipe| recipe.name).collect();
-    Ok(Findings::of(verdict, vec![survival.curves(&all), survival.table()]))
+    let (verdict, power) = judge(&survival, names);
+    let all: Vec<&str> = [TEXT.name].iter().chain(names).copied().collect();
+    let parts = vec![survival.curves(&all), survival.table()];
+    Ok(Findings::of(verdict.with_power(Power::Share(power)), parts))
 }
