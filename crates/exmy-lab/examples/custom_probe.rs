@@ -118,10 +118,10 @@ impl Experiment for Growth {
     }
 }
 
-/// Tells each run that ends, and never stops.
-struct Told;
+/// Prints each run that ends, and never stops.
+struct PrintRuns;
 
-impl Progress for Told {
+impl Progress for PrintRuns {
     fn run(&self, index: usize, _: &Dataset, train: Train<'_>) -> Result<Outcome> {
         let outcome = train(&mut Silent)?;
         println!("run {} is complete", index + 1);
@@ -145,7 +145,7 @@ fn main() -> Result<()> {
     let (setting, data) = Setting::new(StudyScale::Small, Source::default())?;
     let store = Store::new(&out).with_probes(|_| vec![Box::new(Tokens::default())]);
     let runs: Vec<_> = Growth.runs(&setting).iter().map(RunConfig::run).collect();
-    store.runner().with_jobs(2).work(&runs, Some(Arc::new(data)), &Told)?;
+    store.runner().with_jobs(2).work(&runs, Some(Arc::new(data)), &PrintRuns)?;
     let provenance = Provenance { command: "custom_probe".into(), machine: String::new() };
     let found = report::find(study.figures, &setting, &store, |_| true)?.unwrap_or_default();
     report::make(&study, study.figures, (&setting, &store), &found, out.as_ref(), &provenance)?;

@@ -187,6 +187,16 @@ impl Recipe {
         self
     }
 
+    /// This recipe with more rules. Those that it ends with already are not added again.
+    #[must_use]
+    pub fn with_rules(self, rules: &[Rule]) -> Self {
+        let words: Vec<String> = rules.iter().map(Rule::to_string).collect();
+        if self.words[1..].ends_with(&words) {
+            return self;
+        }
+        rules.iter().cloned().fold(self, Self::with_rule)
+    }
+
     /// The textual form.
     pub fn as_str(&self) -> &str {
         &self.text

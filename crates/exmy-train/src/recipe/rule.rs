@@ -389,7 +389,10 @@ impl Rule {
     }
 
     /// The rule of a selector and a value in text.
-    pub(super) fn of(on: Selector, value: &str) -> Result<Self, ParseRuleError> {
+    ///
+    /// # Errors
+    /// If the value is none, or they do not go together.
+    pub fn of(on: Selector, value: &str) -> Result<Self, ParseRuleError> {
         let numbers = || value.parse::<TensorFormat>().map_err(|error| wrong(error.to_string()));
         let value = match on.subject {
             Subject::Patch if value == "off" => Value::Patch(None),

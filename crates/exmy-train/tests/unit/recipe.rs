@@ -108,6 +108,23 @@ fn bundles_are_rules() {
     );
 }
 
+/// Rules as values give what they give as text, and are added once.
+#[test]
+fn rules_are_added_once() {
+    for (base, rules) in [
+        ("mxfp4", "input=f32"),
+        ("chon+last=0", "k:tensor=mxfp8-e4m3+v:tensor=mxfp8-e4m3+sums=fma:bf16"),
+        ("f32+q_proj=mxfp4", "layer3:q_proj:weight=bf16@rtz"),
+    ] {
+        let given: Vec<Rule> = rules.split('+').map(|rule| rule.parse().unwrap()).collect();
+        let base: Recipe = base.parse().unwrap();
+        let longer = base.clone().with_rules(&given);
+        assert_eq!(longer, format!("{base}+{rules}").parse().unwrap());
+        assert_eq!(longer.clone().with_rules(&given), longer);
+        assert_eq!(base.clone().with_rules(&[]), base);
+    }
+}
+
 #[test]
 fn wrong_names_are_answered() {
     let message = |text: &str| text.parse::<Recipe>().unwrap_err().to_string();

@@ -23,9 +23,11 @@ use exmy_lab::amounts::thousands;
 use exmy_lab::tokenizer::Tokenizer;
 use exmy_train::evaluate::{Needs, Window, Windows, kept, shape};
 use exmy_train::nn::decoder::Config;
+use exmy_train::nn::site::Operand;
 use exmy_train::published::Published;
-use exmy_train::recipe::Recipe;
 use exmy_train::recipe::plan::check_named;
+use exmy_train::recipe::rule::{Layers, Selector, Subject};
+use exmy_train::recipe::{Recipe, TensorFormat};
 use exmy_train::train::memory;
 use measure::Job;
 use rows::Row;
@@ -126,10 +128,11 @@ Exit codes: 0 done, 2 misuse or a file that cannot be used.";
 
 /// Runs the command; the result is the exit code.
 pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
+    let numbers = numbers(arguments)?;
     let recipes = recipes(arguments)?;
     let out = arguments.out.as_ref();
     let out = out.map(|out| report::target(Some(out), &[], "eval.svg")).transpose()?;
-    arguments.work.with_threads(|| evaluate(arguments, recipes, out.as_deref()))
+    arguments.work.with_threads(|| evaluate(arguments, recipes, numbers, out.as_deref()))
 }
 
 /// The recipes, with the options that are rules of theirs. The first, with which others are compared, stays
@@ -142,12 +145,10 @@ fn recipes(arguments: &Arguments) -> Result<Vec<Recipe>> {
     let names = arguments.recipe.as_deref().unwrap_or(default);
     let (kv, sums) = (arguments.kv.as_deref(), arguments.sums.as_deref());
     let mut rules = recipes::rules(arguments.weights_only, kv, sums)?;
-    if let Some(numbers) = &arguments.sensitivity {
-        recipes::fits("--sensitivity", &format!("layer0{}", operand(arguments)), numbers)?;
-    }
     let methods = arguments.calibration.methods()?;
     if methods.rounds() {
-        rules += "+blocks:weight=f32";
+        let on = Selector { layers: vec![Layers::Blocks], ..Selector::operand(Operand::Weight) };
+        rules.push(on.to(TensorFormat::NONE));
     }
     if let (Some(option), false, None) =
         (changing(arguments, methods.given()), names.contains(','), &arguments.sensitivity)
@@ -158,9 +159,9 @@ fn recipes(arguments: &Arguments) -> Result<Vec<Recipe>> {
         .hint(format!("compare with one that it leaves as it is: --recipe f32,{names}")));
     }
     let mut recipes = recipes::list(names)?.into_iter();
-    let first = recipes.next().into_iter().map(Ok);
-    let others = recipes.map(|recipe| recipes::with(recipe, &rules));
-    let recipes = first.chain(others).collect::<Result<Vec<_>>>()?;
+    let first = recipes.next().into_iter();
+    let others = recipes.map(|recipe| recipe.with_rules(&rules));
+    let recipes: Vec<Recipe> = first.chain(others).collect();
     if arguments.out.is_some()
         && let ([only], None, false) = (&recipes[..], &arguments.sensitivity, arguments.layers)
     {
@@ -186,9 +187,18 @@ fn changing(arguments: &Arguments, method: Option<&'static str>) -> Option<&'sta
     given.into_iter().find(|(_, given)| *given).map(|(option, _)| option).or(method)
 }
 
-/// What `--sensitivity` is about, as a word of a rule: all operands of a part, or its weights alone.
-fn operand(arguments: &Arguments) -> &'static str {
-    if arguments.weights_only { ":weight" } else { "" }
+/// The numbers of `--sensitivity`.
+fn numbers(arguments: &Arguments) -> Result<Option<TensorFormat>> {
+    let read = |text: &String| {
+        text.parse().map_err(|error| Error::new(format!("--sensitivity {text:?}: {error}")))
+    };
+    arguments.sensitivity.as_ref().map(read).transpose()
+}
+
+/// What `--sensitivity` is about: all operands of a part, or its weights alone.
+fn operands(arguments: &Arguments) -> Subject {
+    let weights = arguments.weights_only.then_some(Operand::Weight);
+    Subject::Operands(weights.into_iter().collect())
 }
 
 /// The text as tokens, at most as many as are wanted.
@@ -216,7 +226,12 @@ fn windows(arguments: &Arguments, model: &Published) -> Result<Windows> {
     Ok(Windows { window, stride })
 }
 
-fn evaluate(arguments: &Arguments, mut recipes: Vec<Recipe>, out: Option<&Path>) -> Result<u8> {
+fn evaluate(
+    arguments: &Arguments,
+    mut recipes: Vec<Recipe>,
+    numbers: Option<TensorFormat>,
+    out: Option<&Path>,
+) -> Result<u8> {
     let quiet = arguments.work.quiet;
     let place = arguments.work.place()?;
     let methods = arguments.calibration.methods()?;
@@ -241,14 +256,13 @@ fn evaluate(arguments: &Arguments, mut recipes: Vec<Recipe>, out: Option<&Path>)
     let windows = Windows { window: windows.window.min(tokens.len()), ..windows };
     let windows = Windows { stride: windows.stride.min(windows.window), ..windows };
     let config = shape(model.config(), windows.window);
-    let parts = match &arguments.sensitivity {
+    let parts = match numbers {
         None => Vec::new(),
         Some(numbers) => {
             let parts = sensitivity::parts(&config, model.layout(), &arguments.each);
-            let operand = operand(arguments);
-            for Part { name, .. } in &parts {
-                let more = format!("+{name}{operand}={numbers}");
-                recipes.push(recipes::with(recipes[0].clone(), &more)?);
+            for Part { on, .. } in &parts {
+                let on = Selector { subject: operands(arguments), ..on.clone() };
+                recipes.push(recipes[0].clone().with_rules(&[on.to(numbers)]));
             }
             parts
         }

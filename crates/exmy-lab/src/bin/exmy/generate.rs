@@ -84,7 +84,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
     }
     let (kv, sums) = (arguments.kv.as_deref(), arguments.sums.as_deref());
     let rules = recipes::rules(arguments.weights_only, kv, sums)?;
-    let recipe = recipes::with(recipes::one(&arguments.recipe)?, &rules)?;
+    let recipe = recipes::one(&arguments.recipe)?.with_rules(&rules);
     arguments.work.with_threads(|| generate(arguments, &recipe))
 }
 

@@ -4,7 +4,11 @@
 use exmy::error::{Error, Result};
 use exmy_train::recipe::Recipe;
 #[cfg(feature = "tokenizers")]
-use exmy_train::recipe::rule::Rule;
+use exmy_train::{
+    nn::site::{Operand, Place},
+    recipe::TensorFormat,
+    recipe::rule::{Rule, Selector, Subject},
+};
 
 /// The recipe of a name.
 pub(crate) fn one(name: &str) -> Result<Recipe> {
@@ -28,33 +32,27 @@ pub(crate) fn list(names: &str) -> Result<Vec<Recipe>> {
     names.split(',').map(of).collect()
 }
 
-/// A recipe with more rules behind it, or with none.
+/// The rules that options stand for.
 #[cfg(feature = "tokenizers")]
-pub(crate) fn with(recipe: Recipe, rules: &str) -> Result<Recipe> {
-    if rules.is_empty() { Ok(recipe) } else { recipe.with(rules).map_err(Error::from_cause) }
-}
-
-/// The rules that options stand for. A value of theirs is one rule's and no more.
-#[cfg(feature = "tokenizers")]
-pub(crate) fn rules(weights_only: bool, kv: Option<&str>, sums: Option<&str>) -> Result<String> {
-    let mut rules = String::new();
+pub(crate) fn rules(weights_only: bool, kv: Option<&str>, sums: Option<&str>) -> Result<Vec<Rule>> {
+    let mut rules = Vec::new();
     if weights_only {
-        rules += "+input=f32";
+        rules.push(Selector::operand(Operand::Input).to(TensorFormat::NONE));
     }
     if let Some(numbers) = kv {
-        fits("--kv", "k:tensor", numbers)?;
-        rules += &format!("+k:tensor={numbers}+v:tensor={numbers}");
+        for place in [Place::K, Place::V] {
+            let on = Selector::of(Subject::Places(vec![place], Some(false)));
+            rules.push(rule("--kv", on, numbers)?);
+        }
     }
     if let Some(sum) = sums {
-        fits("--sums", "sums", sum)?;
-        rules += &format!("+sums={sum}");
+        rules.push(rule("--sums", Selector::of(Subject::Sums), sum)?);
     }
     Ok(rules)
 }
 
-/// Refuses a value of an option that is none of the rule that the option stands for.
+/// The rule that an option stands for.
 #[cfg(feature = "tokenizers")]
-pub(crate) fn fits(option: &str, on: &str, value: &str) -> Result<()> {
-    let rule = format!("{on}={value}").parse::<Rule>();
-    rule.map(drop).map_err(|error| Error::new(format!("{option} {value:?}: {error}")))
+fn rule(option: &str, on: Selector, value: &str) -> Result<Rule> {
+    Rule::of(on, value).map_err(|error| Error::new(format!("{option} {value:?}: {error}")))
 }

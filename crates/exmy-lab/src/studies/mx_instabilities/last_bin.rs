@@ -196,13 +196,12 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
                 continue;
             }
             for (norm, curve) in curves(&run, "lastbin.gamma")? {
-                shares = shares.line(Series::new(short(norm.as_str()), curve));
+                shares = shares.line(Series::new(short(norm.of()), curve));
             }
             for (key, curve) in curves(&run, "gamma")? {
-                let name = key.of().to_string();
                 // Biases of norms are no gains.
-                if key.statistic() == "mean" && !name.ends_with(".bias") {
-                    means = means.line(Series::new(short(&name), curve));
+                if key.statistic() == "mean" && !key.of().is_bias() {
+                    means = means.line(Series::new(short(key.of()), curve));
                 }
             }
             for (place, curve) in by_place(&curves(&run, "lastbin.activations")?) {
@@ -224,6 +223,6 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
 }
 
 /// `layers.0.input`, of a norm's gains: legends are narrow.
-fn short(name: &str) -> String {
-    name.replace("model.", "").replace("_layernorm", "").replace(".weight", "")
+fn short(norm: &Of) -> String {
+    norm.to_string().replace("model.", "").replace("_layernorm", "").replace(".weight", "")
 }

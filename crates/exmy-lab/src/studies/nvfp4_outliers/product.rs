@@ -5,6 +5,7 @@ use exmy::error::{Error, Result};
 use exmy::random::Philox;
 use exmy_train::nn::site::{Operator, Site};
 use exmy_train::recipe::hot::Patch;
+use exmy_train::recipe::rule::{Layers, Rule, Selector, Value};
 use exmy_train::recipe::{Linear, Plan, Recipe};
 
 /// The `i`-th number of N(0, 1) of a stream.
@@ -19,8 +20,8 @@ pub(super) fn recipe(text: &str) -> Result<Recipe> {
 
 /// NVFP4 in all blocks, with a patch or without.
 pub(super) fn patched(patch: Option<Patch>) -> Result<Recipe> {
-    let patch = patch.map_or_else(String::new, |patch| format!("+hcp={patch}"));
-    recipe(&format!("nv-nvfp4+last=0{patch}"))
+    let on = Selector::layers(Layers::Blocks).patch();
+    Ok(recipe("nv-nvfp4+last=0")?.with_rule(Rule { on, value: Value::Patch(patch) }))
 }
 
 /// A recipe's plan for one operator, `up_proj` of the first block.

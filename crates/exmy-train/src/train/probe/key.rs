@@ -33,6 +33,13 @@ pub enum Of {
     Tensor(String),
 }
 
+impl Of {
+    /// Whether it is a bias of the model.
+    pub fn is_bias(&self) -> bool {
+        matches!(self, Self::Tensor(name) if name.ends_with(".bias"))
+    }
+}
+
 impl From<Site> for Of {
     fn from(site: Site) -> Self {
         Self::Operator(site, None, None)

@@ -7,6 +7,7 @@ use exmy_lab::table::aligned;
 use exmy_train::nn::decoder::Config;
 use exmy_train::nn::parameters::Layout;
 use exmy_train::nn::site::Operator;
+use exmy_train::recipe::rule::{Layers, Selector};
 
 /// What a part is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -19,44 +20,50 @@ pub(super) enum Each {
     Site,
 }
 
-/// A part of a model, by the words that choose it in a rule of a recipe.
+/// A part of a model.
 pub(super) struct Part {
+    /// What chooses it in a rule of a recipe.
+    pub(super) on: Selector,
+    /// That in text.
     pub(super) name: String,
     /// Block and operator, of one operator of one block.
     pub(super) site: Option<(usize, Operator)>,
 }
 
+impl Part {
+    fn new(on: Selector, site: Option<(usize, Operator)>) -> Self {
+        Self { name: on.to_string(), on, site }
+    }
+}
+
 /// The operators of a model's blocks.
 fn operators(layout: &Layout) -> Vec<Operator> {
-    let is_there = |operator: &Operator| {
-        let end = format!(".{operator}.weight");
-        layout.iter().any(|entry| entry.name.ends_with(&end))
+    let sites = || layout.iter().filter_map(|entry| entry.site);
+    let inside = |operator: &Operator| {
+        sites().any(|site| site.layer.is_some() && site.operator == *operator)
     };
-    let inside = |operator: &Operator| *operator != Operator::Head;
-    Operator::ALL.iter().copied().filter(inside).filter(is_there).collect()
+    Operator::ALL.iter().copied().filter(inside).collect()
 }
 
 /// The parts of a model, each once: blocks, then operators, then the operators of each block; the head last.
 pub(super) fn parts(config: &Config, layout: &Layout, each: &[Each]) -> Vec<Part> {
     let operators = operators(layout);
+    let block = |l: usize| Selector::layers(Layers::Range(l as u32, l as u32));
+    let operator = |one: Operator| Selector::operators(&[one]);
     let mut parts = Vec::new();
     if each.contains(&Each::Layer) {
-        parts.extend((0..config.layers).map(|l| Part { name: format!("layer{l}"), site: None }));
+        parts.extend((0..config.layers).map(|l| Part::new(block(l), None)));
     }
     if each.contains(&Each::Operator) {
-        parts.extend(operators.iter().map(|one| Part { name: one.to_string(), site: None }));
+        parts.extend(operators.iter().map(|&one| Part::new(operator(one), None)));
     }
     if each.contains(&Each::Site) {
-        let of_block = |l: usize| {
-            let part = move |&one: &Operator| Part {
-                name: format!("layer{l}:{one}"),
-                site: Some((l, one)),
-            };
-            operators.iter().map(part).collect::<Vec<_>>()
-        };
+        let part =
+            |l, one| Part::new(Selector { operators: vec![one], ..block(l) }, Some((l, one)));
+        let of_block = |l| operators.iter().map(move |&one| part(l, one));
         parts.extend((0..config.layers).flat_map(of_block));
     }
-    parts.push(Part { name: Operator::Head.to_string(), site: None });
+    parts.push(Part::new(operator(Operator::Head), None));
     parts
 }
 

@@ -37,6 +37,13 @@ fn texts_are_read_as_what_they_name() {
 }
 
 #[test]
+fn biases_are_told_from_weights() {
+    let is_bias = |text: &str| Key::from(text).of().is_bias();
+    assert!(is_bias("layers.3.norm.bias.mean") && is_bias("model.norm.bias"));
+    assert!(!is_bias("layers.3.norm.weight.mean") && !is_bias("layers.3.bias"));
+}
+
+#[test]
 fn every_text_stays_what_it_is() {
     for text in ["", ".", "layers.", "layers.3.", "layers.03.q_proj.input", "a.weights.b"] {
         let key = Key::from(text);
