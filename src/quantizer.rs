@@ -19,8 +19,9 @@
 //! Rounding is to nearest, ties to even; away from zero in the profiles of microxcaling, whose default
 //! that is. Overflow is [`Overflow::None`] for casts to a format *with infinities*, such as E5M2, E8M3 or
 //! bf16. That is what IEEE 754 prescribes: to nearest, what is too large becomes infinity, and toward zero
-//! it becomes the largest value. It is [`Overflow::Finite`] for formats without infinities, where the
-//! alternative would be NaN. It is that for the elements of blocks too, as OCP MX 1.0 (6.3) clamps them; a
+//! it becomes the largest value. So it is for integers, as `int8b-6`, which keep their lowest number. It is
+//! [`Overflow::Finite`] for other formats without infinities, where the alternative would be NaN. It is
+//! that for the elements of blocks too, as OCP MX 1.0 (6.3) clamps them; a
 //! block has a scale so that nothing overflows far. Rules that a program writes have no such default by
 //! format. What is too large for E4M3 is NaN with [`Rules::DEFAULT`](crate::round::Rules::DEFAULT), as with
 //! `E4M3::from_f32`. It is 448 with [`Rules::SATURATING`](crate::round::Rules::SATURATING), as with

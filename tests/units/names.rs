@@ -240,6 +240,11 @@ fn a_file_that_is_no_unit_names_the_lines() {
     std::fs::write(path, "l = 8\nl2 = 1\na = 'e99'").unwrap();
     let error = Unit::named(path, None).unwrap_err().to_string();
     assert!(error.contains(": line 2: no key of a matrix unit"), "{error}");
+    std::fs::write(path, "L = 8\nLike = 'hopper'\nA = 'e4m3'").unwrap();
+    assert_eq!(Unit::named(path, None).unwrap(), Unit::named("hopper,l=8:e4m3", None).unwrap());
+    std::fs::write(path, "l = 8\nL = 9").unwrap();
+    let error = Unit::named(path, None).unwrap_err().to_string();
+    assert!(error.contains(": line 2: l is set a second time, after line 1"), "{error}");
     std::fs::write(path, "f = 9\nl = 0\na = 'e99'").unwrap();
     let error = Unit::named(path, None).unwrap_err().to_string();
     assert!(error.contains(": line 3: ") && error.contains("e99"), "{error}");

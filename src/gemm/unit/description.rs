@@ -199,14 +199,13 @@ fn setting(line: &str) -> Result<Option<(&str, &str)>, String> {
     if !rest.is_empty() && !rest.starts_with('#') {
         return Err(format!("{rest:?} stands behind the value of {key}"));
     }
-    let known = || KEYS.iter().map(|(key, _)| *key);
-    if !BASE.contains(&key) && known().all(|other| !other.eq_ignore_ascii_case(key)) {
+    let names = || BASE.into_iter().chain(KEYS.iter().map(|(key, _)| *key));
+    if names().all(|name| !name.eq_ignore_ascii_case(key)) {
         let forms = key_list!("like, a, b, result, ", " = ");
-        let names = BASE.into_iter().chain(known());
-        return Err(format!("{}", UnknownName::new("key of a matrix unit", key, names, forms)));
+        return Err(UnknownName::new("key of a matrix unit", key, names(), forms).to_string());
     }
     // What is put together of values has commas between them.
-    let formats = matches!(key, "a" | "b" | "result");
+    let formats = ["a", "b", "result"].iter().any(|one| one.eq_ignore_ascii_case(key));
     if !formats && value.contains([',', ':']) {
         return Err(format!("{key} is {value:?}: one parameter has one value"));
     }
@@ -221,13 +220,14 @@ impl FromStr for Description {
         for (at, line) in text.strip_prefix(MARK).unwrap_or(text).lines().enumerate() {
             let wrong = |why| DescriptionError { lines: alloc::vec![at + 1], why: Why::Line(why) };
             let Some((key, value)) = setting(line).map_err(wrong)? else { continue };
+            let key = key.to_ascii_lowercase();
             if let Some(first) = lines.iter().find(|other| other.key == key) {
                 return Err(wrong(format!(
                     "{key} is set a second time, after line {}",
                     first.line
                 )));
             }
-            lines.push(Setting { line: at + 1, key: key.into(), value: value.into() });
+            lines.push(Setting { line: at + 1, key, value: value.into() });
         }
         let has = |key: &str| lines.iter().find(|line| line.key == key);
         if let (None, Some(alone)) = (has("a"), has("b").or(has("result"))) {

@@ -93,7 +93,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "P")]
     profile: Option<BlockProfile>,
     /// What becomes of elements out of range: sat-none sat-finite sat-propagate to-nan to-inf onnx
-    /// [default: sat-finite; sat-none in formats with infinities]
+    /// [default: sat-finite; sat-none in formats with infinities and in integers, as int8b-6]
     #[arg(long, value_name = "O")]
     overflow: Option<Overflow>,
     /// Seed of stochastic rounding [default: 1]
