@@ -202,7 +202,7 @@ fn setting(line: &str) -> Result<Option<(&str, &str)>, String> {
     let names = || BASE.into_iter().chain(KEYS.iter().map(|(key, _)| *key));
     if names().all(|name| !name.eq_ignore_ascii_case(key)) {
         let forms = key_list!("like, a, b, result, ", " = ");
-        return Err(UnknownName::new("key of a matrix unit", key, names(), forms).to_string());
+        return Err(format!("{}", UnknownName::new("key of a matrix unit", key, names(), forms)));
     }
     // What is put together of values has commas between them.
     let formats = ["a", "b", "result"].iter().any(|one| one.eq_ignore_ascii_case(key));
