@@ -15,6 +15,7 @@
 mod container;
 mod dtype;
 mod fold;
+#[doc(hidden)] // for the commands of exmy-lab
 pub mod given;
 mod glob;
 mod header;
@@ -29,6 +30,7 @@ mod store;
 mod stored;
 mod survey;
 mod values;
+#[doc(hidden)] // for the commands of exmy-lab
 pub mod whole;
 mod writer;
 

@@ -165,8 +165,9 @@ fn recipes(arguments: &Arguments) -> Result<Vec<Recipe>> {
     if arguments.out.is_some()
         && let ([only], None, false) = (&recipes[..], &arguments.sensitivity, arguments.layers)
     {
-        let what =
-            format!("--out draws what others cost beside --recipe {only}, and there is none");
+        let what = format!(
+            "--out draws what other recipes cost compared with --recipe {only}, and there is none"
+        );
         return Err(Error::new(what)
             .hint(format!("--recipe {only},mxfp8-e4m3; or --layers draws what is inside of one")));
     }

@@ -47,7 +47,7 @@ pub(crate) struct Arguments {
     /// Text to learn: a file, a folder, or synthetic:SEED [default: synthetic]
     #[arg(long, value_name = "PATH")]
     data: Option<PathBuf>,
-    /// Train the runs of part I of N only, and write no report; /N takes I from the batch system
+    /// Train the runs of part I (0 to N - 1) of N only, and write no report; /N takes I from the batch system
     #[arg(long, value_name = "I/N")]
     shard: Option<String>,
     /// Folder of the runs and the report [default: runs/ and the study's name and scale]

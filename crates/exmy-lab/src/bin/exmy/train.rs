@@ -117,7 +117,7 @@ fn long_help() -> String {
     text += "\nExamples:\n  exmy train\n  \
              exmy train --data book.txt --recipe f32,mxfp4 --preset micro --steps 1000\n  \
              exmy train --recipe bf16,mxfp8-e4m3 --seeds 8 --lr 1e-3,1e-2\n  \
-             exmy train --branch runs/0001/mxfp4-s1@300 --recipe bf16\n  \
+             exmy train --branch runs/0002/mxfp4-s1@500 --recipe bf16\n  \
              exmy train --resume runs/0001\n";
     text
 }
