@@ -21,9 +21,9 @@
 //! bf16. That is what IEEE 754 prescribes: to nearest, what is too large becomes infinity, and toward zero
 //! it becomes the largest value. So it is for integers, as `int8b-6`, which keep their lowest number. It is
 //! [`Overflow::Finite`] for other formats without infinities, where the alternative would be NaN. It is
-//! that for the elements of blocks too, as OCP MX 1.0 (6.3) clamps them; a
-//! block has a scale so that nothing overflows far. Rules that a program writes have no such default by
-//! format. What is too large for E4M3 is NaN with [`Rules::DEFAULT`](crate::round::Rules::DEFAULT), as with
+//! that for the elements of blocks too, as OCP MX 1.0 (6.3) clamps them; a block has a scale so that
+//! nothing overflows far. Rules that a program writes have no such default by format. What is too large
+//! for E4M3 is NaN with [`Rules::DEFAULT`](crate::round::Rules::DEFAULT), as with
 //! `E4M3::from_f32`. It is 448 with [`Rules::SATURATING`](crate::round::Rules::SATURATING), as with
 //! `from_f32_saturating`. Scales are rounded as their rule says, not by these.
 
