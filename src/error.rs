@@ -10,8 +10,8 @@ use std::io;
 use std::path::Path;
 
 /// What went wrong, and what would work, in words. What a program may act on is the cause: a typed error of a
-/// lower layer is the [`source`](std::error::Error::source), and [`io_kind`](Self::io_kind) is the file
-/// system's.
+/// lower layer is the [`source`](std::error::Error::source), [`io_kind`](Self::io_kind) is the file system's,
+/// and `safetensors::Fault::of` finds what is wrong with a file of tensors.
 #[derive(Debug)]
 pub struct Error {
     /// Empty where the cause's words say it all.

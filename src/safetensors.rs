@@ -14,6 +14,7 @@
 
 mod container;
 mod dtype;
+mod fault;
 mod fold;
 #[doc(hidden)] // for the commands of exmy-lab
 pub mod given;
@@ -35,16 +36,17 @@ pub mod whole;
 mod writer;
 
 pub use dtype::Dtype;
+pub use fault::Fault;
+#[doc(hidden)]
+pub use fault::{extents, quoted};
 pub use glob::{Glob, GlobFault, ParseGlobError};
 pub use header::{Entry, Header, MAX_HEADER, Outline};
-#[doc(hidden)]
-pub use header::{extents, quoted};
 pub use layout::FileLayout;
-pub use plan::{CopyReason, Output, QuantizeOptions};
+pub use plan::{Output, QuantizeOptions};
 pub use quantize::{dequantize, quantize};
 pub use reader::Reader;
 pub use record::{BITS, Record};
-pub use report::{FileReport, Progress, TensorOutcome, TensorReport, Watch};
+pub use report::{CopyReason, FileReport, Progress, TensorOutcome, TensorReport, Watch};
 pub use store::{Stored, store};
 pub use survey::Survey;
 pub use writer::Writer;

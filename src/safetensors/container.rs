@@ -1,7 +1,7 @@
 //! Codes to the bytes in which a file holds them, and back, piece by piece: what is needed besides the
 //! bytes themselves does not grow with the tensor.
 
-use super::header::quoted;
+use super::fault::quoted;
 use super::record::Record;
 use super::{Dtype, FileLayout};
 use crate::error::{Error, Result};

@@ -13,8 +13,10 @@ use std::ops::Range;
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Error as _, MapAccess, Visitor};
 
-use super::Dtype;
+use super::fault::{did_you_mean, extents, quoted};
+use super::{Dtype, Fault};
 use crate::error::{Error, Result};
+use crate::shown::printable;
 use crate::text::Nearest;
 
 /// Bytes that a header may have.
@@ -121,13 +123,16 @@ impl Header {
     /// ```
     pub fn parse(text: &[u8], data: u64) -> Result<Self> {
         let text = std::str::from_utf8(text)
-            .map_err(|error| Error::new("the header is not UTF-8").because(error))?;
+            .map_err(|error| Fault::damaged(format!("the header is not UTF-8: {error}")))?;
         if !text.starts_with('{') {
-            return Err(Error::new("the header does not begin with `{`")
+            return Err(Fault::damaged("the header does not begin with `{`")
                 .hint("a safetensors file has a JSON object behind its first 8 bytes"));
         }
-        let Parsed { tensors, metadata } = serde_json::from_str(text)
-            .map_err(|error| Error::new("the header is no list of tensors").because(error))?;
+        let Parsed { tensors, metadata } =
+            serde_json::from_str(text).map_err(|error: serde_json::Error| {
+                let error = printable(&error.to_string()).to_string();
+                Fault::damaged(format!("the header is no list of tensors: {error}"))
+            })?;
         let mut entries = Vec::new();
         for (name, raw) in tensors {
             entries.push(raw.check(name, data)?);
@@ -137,7 +142,7 @@ impl Header {
         for entry in &entries {
             if entry.range.start != end {
                 let what = if entry.range.start > end { "a gap before" } else { "an overlap at" };
-                return Err(Error::new(format!(
+                return Err(Fault::damaged(format!(
                     "there is {what} tensor {}, which begins at byte {} where byte {end} is due",
                     quoted(&entry.name),
                     entry.range.start
@@ -146,7 +151,7 @@ impl Header {
             end = entry.range.end;
         }
         if end != data {
-            return Err(Error::new(format!(
+            return Err(Fault::damaged(format!(
                 "the header describes {end} bytes of tensors, and there are {data}"
             ))
             .hint("the file was cut off, or something was appended to it"));
@@ -270,7 +275,7 @@ impl Header {
     pub fn get(&self, name: &str) -> Result<&Entry> {
         self.find(name).ok_or_else(|| {
             let nearest = Nearest::new(name, self.entries.iter().map(|entry| &*entry.name));
-            let error = Error::new(format!("there is no tensor {}", quoted(name)));
+            let error = Error::from(Fault::NoTensor { name: name.to_owned() });
             match nearest.names() {
                 [] => error,
                 _ => error.hint(did_you_mean(&nearest)),
@@ -330,44 +335,6 @@ impl Header {
     }
 }
 
-/// A name for a message: in quotes, control characters escaped, not endless.
-#[doc(hidden)]
-pub fn quoted(name: &str) -> String {
-    const LONGEST: usize = 200;
-    match name.char_indices().nth(LONGEST) {
-        Some((end, _)) => format!("{:?}...", &name[..end]),
-        None => format!("{name:?}"),
-    }
-}
-
-/// A shape for a message, of many axes the first.
-#[doc(hidden)]
-pub fn extents<T: std::fmt::Display>(shape: &[T]) -> String {
-    const MOST: usize = 16;
-    let first: Vec<String> = shape.iter().take(MOST).map(T::to_string).collect();
-    match shape.len() {
-        ..=MOST => format!("[{}]", first.join(", ")),
-        axes => format!("[{}, ...] ({axes} axes)", first.join(", ")),
-    }
-}
-
-/// Names for a message, of many the first.
-pub(super) fn some_of<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
-    const MOST: usize = 8;
-    let mut names = names.into_iter();
-    let first: Vec<String> = names.by_ref().take(MOST).map(quoted).collect();
-    match names.count() {
-        0 => first.join(", "),
-        more => format!("{} and {more} more", first.join(", ")),
-    }
-}
-
-/// The question after a name that is not there.
-pub(super) fn did_you_mean(nearest: &Nearest<'_>) -> String {
-    let names: Vec<String> = nearest.names().iter().map(|name| quoted(name)).collect();
-    format!("did you mean {}?", names.join(" or "))
-}
-
 /// Bytes of a tensor, or what is wrong with it.
 fn size(dtype: Dtype, shape: &[usize]) -> Result<u64, String> {
     // Also of a tensor without elements: the axes other than the one of length 0 are multiplied too.
@@ -399,12 +366,13 @@ impl Raw {
     fn check(self, name: String, data: u64) -> Result<Entry> {
         let tensor = quoted(&name);
         let dtype: Dtype = self.dtype.parse().map_err(|error: crate::text::UnknownName| {
-            Error::new(format!("tensor {tensor}: {error}"))
+            Fault::damaged(format!("tensor {tensor}: {error}"))
         })?;
         let shape = self.shape.iter().map(|&extent| usize::try_from(extent).ok());
         let shape: Option<Vec<usize>> = shape.collect();
         let wrong = |why: String| {
-            Error::new(format!("tensor {tensor}, {dtype} of shape {}, {why}", extents(&self.shape)))
+            let shape = extents(&self.shape);
+            Fault::damaged(format!("tensor {tensor}, {dtype} of shape {shape}, {why}"))
         };
         let shape = shape.ok_or_else(|| wrong("has more elements than can be counted".into()))?;
         let needed = size(dtype, &shape).map_err(wrong)?;

@@ -4,11 +4,11 @@
 use core::fmt;
 use core::str::FromStr;
 
+use super::fault::{extents, quoted};
 use super::fold::Fold;
 use super::glob::literal;
-use super::header::{extents, quoted};
 use super::record::Record;
-use super::{Dtype, Outline};
+use super::{Dtype, Fault, Outline};
 use crate::block::{BlockFormat, Shape};
 use crate::error::{Error, Result};
 use crate::format::Format;
@@ -210,7 +210,7 @@ impl Record {
                     return Err(self.refused(name, what));
                 }
                 let padded = ScaleLayout::Tiled.padded(blocks.0, blocks.1);
-                let too_large = || Error::new(format!("{} is too large", quoted(name)));
+                let too_large = || Fault::misfit(name, format!("{} is too large", quoted(name)));
                 let (rows, cols) = padded.ok_or_else(too_large)?;
                 (scale_dtype(format.scale, self.layout), vec![rows, cols])
             }
@@ -236,11 +236,11 @@ impl Record {
     /// The tensor of codes.
     fn codes(&self, name: &str, element: Format) -> Result<Outline> {
         if element.bits() > 16 {
-            return Err(Error::new(format!(
-                "{}: codes have at most 16 bits, and those of {element} are {} bits wide",
-                quoted(name),
-                element.bits()
-            ))
+            let (text, bits) = (quoted(name), element.bits());
+            let why = format!(
+                "{text}: codes have at most 16 bits, and those of {element} are {bits} bits wide"
+            );
+            return Err(Fault::misfit(name, why)
             .hint(
                 "--dequantize writes the rounded values instead, as f32, bf16, f16 or in the type they \
                  have",
@@ -290,12 +290,11 @@ impl Record {
     }
 
     fn no_dtype(&self, name: &str, element: Format) -> Error {
-        Error::new(format!(
-            "{}: there is no type for codes of {element}, {} bits wide, in safetensors files",
-            quoted(name),
-            element.bits()
-        ))
-        .hint(
+        let (text, bits) = (quoted(name), element.bits());
+        let why = format!(
+            "{text}: there is no type for codes of {element}, {bits} bits wide, in safetensors files"
+        );
+        Fault::misfit(name, why).hint(
             "--dequantize writes the rounded values instead; types there are for e2m1, e2m3, e3m2 \
              and for any format of 8 or 16 bits, and --layout stream packs any up to 16 into U8",
         )
@@ -303,8 +302,9 @@ impl Record {
 
     fn refused(&self, name: &str, what: &str) -> Error {
         let Self { layout, shape, .. } = self;
-        let (name, target) = (quoted(name), self.target());
-        Error::new(format!("{name}, {} in {target}: the layout `{layout}` {what}", extents(shape)))
+        let shape = extents(shape);
+        let (text, target) = (quoted(name), self.target());
+        Fault::misfit(name, format!("{text}, {shape} in {target}: the layout `{layout}` {what}"))
             .hint(
                 "take another --layout, leave it out by --exclude, or write values by --dequantize",
             )
@@ -320,6 +320,6 @@ impl Record {
     }
 
     fn cannot(&self, name: &str, error: pack::PackError) -> Error {
-        self.refused(name, "cannot hold it").because(error)
+        self.refused(name, &format!("cannot hold it: {error}"))
     }
 }

@@ -1,18 +1,18 @@
 //! Which tensors of a file are quantized, and what becomes of the others.
 
-use core::fmt;
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::fault::{did_you_mean, extents, quoted, some_of};
 use super::glob::literal;
-use super::header::{did_you_mean, extents, quoted, some_of};
 use super::layout::Parts;
 use super::record::{Record, describe};
-use super::{Dtype, Entry, FileLayout, Glob, Header, Outline};
+use super::{CopyReason, Dtype, Entry, Fault, FileLayout, Glob, Header, Outline};
 use crate::error::{Error, Result};
 use crate::quantizer::{Quantizer, Target};
 use crate::text::Nearest;
 
-/// What [`quantize`](super::quantize()) is to do.
+/// What [`quantize`](super::quantize()) is to do. Errors name the fields as options of `exmy quantize`:
+/// `--exclude` is [`exclude`](Self::exclude), `--dequantize` with `--to` is [`Output::Values`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct QuantizeOptions {
     /// To which format or block format, and how.
@@ -63,39 +63,6 @@ impl QuantizeOptions {
             layout: FileLayout::Safetensors,
             seed: 1,
             output: Output::Codes,
-        }
-    }
-}
-
-/// Why a tensor is left as it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum CopyReason {
-    /// It was quantized before, or is part of one that was.
-    Quantized,
-    /// Its elements are no floating-point numbers of 16 bits or more.
-    Type(Dtype),
-    /// It has fewer than two axes, and no pattern names it.
-    FewAxes,
-    /// No pattern names it.
-    NotIncluded,
-    /// A pattern excludes it.
-    Excluded,
-    /// It has no elements.
-    Empty,
-    /// It is no quantized tensor whose values could be written.
-    Values,
-}
-
-impl fmt::Display for CopyReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Quantized => f.write_str("quantized before"),
-            Self::Type(dtype) => write!(f, "{dtype}"),
-            Self::FewAxes => f.write_str("fewer than two axes"),
-            Self::NotIncluded => f.write_str("not included"),
-            Self::Excluded => f.write_str("excluded"),
-            Self::Empty => f.write_str("without elements"),
-            Self::Values => f.write_str("not quantized"),
         }
     }
 }
@@ -174,10 +141,9 @@ impl Plan {
     pub(super) fn back(header: &Header, dtype: Option<Dtype>) -> Result<Self> {
         let records = header.records()?;
         if records.is_empty() {
-            return Err(Error::new("there is no quantized tensor whose values could be written")
-                .hint(
-                    "--to says what is quantized to; with it, --dequantize writes rounded values",
-                ));
+            return Err(Error::from(Fault::NothingQuantized).hint(
+                "--to says what is quantized to; with it, --dequantize writes rounded values",
+            ));
         }
         let (mut codes, mut parts) = (BTreeMap::new(), BTreeSet::new());
         for (name, record) in records {
@@ -235,14 +201,14 @@ fn outlines(jobs: &[(Entry, Job)], records: &mut BTreeMap<String, Record>) -> Re
 }
 
 /// Complains about the first pattern that no tensor matches.
-pub(super) fn named_tensors(header: &Header, option: &str, globs: &[Glob]) -> Result<()> {
+pub(super) fn named_tensors(header: &Header, option: &'static str, globs: &[Glob]) -> Result<()> {
     let names = || header.entries().iter().map(|entry| &*entry.name);
     let Some(glob) = globs.iter().find(|glob| !names().any(|name| glob.matches(name))) else {
         return Ok(());
     };
     let text = glob.to_string();
     let nearest = Nearest::new(&text, names());
-    let error = Error::new(format!("{option} {text:?} matches none of the file's tensors"));
+    let error = Error::from(Fault::NoMatch { option, pattern: text.clone() });
     Err(match nearest.names() {
         [] => error.hint(
             "a pattern matches whole names, `*` stands for any text; `exmy inspect` lists the names",
@@ -270,13 +236,10 @@ fn job(entry: &Entry, options: &QuantizeOptions) -> Result<Job> {
     let axes = entry.shape.len().max(1) as i64;
     let axis = if options.axis < 0 { options.axis.saturating_add(axes) } else { options.axis };
     if !(0..axes).contains(&axis) {
-        return Err(Error::new(format!(
-            "tensor {} of shape {} has no axis {}",
-            quoted(&entry.name),
-            extents(&entry.shape),
-            options.axis
-        ))
-        .hint(format!("its axes are 0 to {} and -{axes} to -1", axes - 1)));
+        let (name, shape) = (quoted(&entry.name), extents(&entry.shape));
+        let why = format!("tensor {name} of shape {shape} has no axis {}", options.axis);
+        return Err(Fault::misfit(&entry.name, why)
+            .hint(format!("its axes are 0 to {} and -{axes} to -1", axes - 1)));
     }
     let record = Record {
         quantizer: options.quantizer,
@@ -288,7 +251,8 @@ fn job(entry: &Entry, options: &QuantizeOptions) -> Result<Job> {
     };
     let (rows, cols, way) = record.fold().matrix();
     let fits = options.quantizer.check_size(rows, cols, way);
-    fits.map_err(|error| Error::new(format!("tensor {}", quoted(&entry.name))).because(error))?;
+    let tensor = quoted(&entry.name);
+    fits.map_err(|error| Fault::misfit(&entry.name, format!("tensor {tensor}: {error}")))?;
     match options.output {
         Output::Values(dtype) => Ok(Job::Values(record, dtype.unwrap_or(entry.dtype))),
         Output::Codes => {
@@ -311,7 +275,7 @@ fn all_of(mut misfits: Vec<(&str, Error)>) -> Option<Error> {
     if let Some(more) = misfits.get(MOST..).filter(|more| !more.is_empty()) {
         lines.push(format!("and {}", some_of(more.iter().map(|(name, _)| *name))));
     }
-    let what = format!("{} tensors cannot be done so:\n  {}", misfits.len(), lines.join("\n  "));
+    let why = format!("{} tensors cannot be done so:\n  {}", misfits.len(), lines.join("\n  "));
     let hint = texts[0].lines().nth(1).unwrap_or_default().trim();
     // What is said of one name holds for all.
     let one = format!("leave it out by --exclude {:?}", literal(misfits[0].0));
@@ -322,19 +286,16 @@ fn all_of(mut misfits: Vec<(&str, Error)>) -> Option<Error> {
         .collect();
     let more = if misfits.len() > MOST { " ..." } else { "" };
     let hint = hint.replace(&one, &format!("leave them out by {}{more}", all.join(" ")));
-    Some(Error::new(what).hint(hint))
+    let tensors = misfits.iter().map(|(name, _)| (*name).to_owned()).collect();
+    Some(Error::from(Fault::Misfit { tensors, why }).hint(hint))
 }
 
 fn clash(name: &str, owner: &str, other: &str) -> Error {
     // One of the two is called so already.
     let (maker, owner) = if owner == name { (other, owner) } else { (owner, other) };
-    Error::new(format!(
-        "quantizing {} writes {}, which {} has already",
-        quoted(maker),
-        quoted(name),
-        if owner == name { "the file".to_owned() } else { quoted(owner) }
-    ))
-    .hint("leave one of them out by --exclude, or rename it")
+    let [tensor, part, owner] = [maker, name, owner].map(str::to_owned);
+    Error::from(Fault::NameClash { tensor, part, owner })
+        .hint("leave one of them out by --exclude, or rename it")
 }
 
 fn nothing_to_do(jobs: &[(Entry, Job)]) -> Error {
@@ -349,10 +310,7 @@ fn nothing_to_do(jobs: &[(Entry, Job)]) -> Error {
     }
     let [quantized, excluded] =
         [CopyReason::Quantized, CopyReason::Excluded].map(|kept| reasons.contains_key(&kept));
-    let reasons: Vec<String> =
-        reasons.iter().map(|(kept, count)| format!("{count} {kept}")).collect();
-    let found = if reasons.is_empty() { "it has none".to_owned() } else { reasons.join(", ") };
-    let error = Error::new(format!("there is no tensor to quantize: {found}"));
+    let error = Error::from(Fault::NothingToQuantize { kept: reasons.into_iter().collect() });
     if quantized {
         return error.hint(
             "--dequantize without --to writes the values of quantized tensors; from those, or \

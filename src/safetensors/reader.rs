@@ -10,8 +10,9 @@ use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use super::header::{MAX_HEADER, quoted};
-use super::{Entry, Header, Record, given};
+use super::fault::quoted;
+use super::header::MAX_HEADER;
+use super::{Entry, Fault, Header, Record, given};
 use crate::error::{Error, Result};
 use crate::reserve;
 use crate::shown::printable_path;
@@ -42,7 +43,7 @@ pub(super) fn reserve<T>(name: &str, into: &mut Vec<T>, count: usize) -> Result<
     reserve::reserve(into, count).and_then(|()| left()).map_err(|_| {
         *into = Vec::new();
         let bytes = count as u128 * size_of::<T>() as u128;
-        Error::new(format!("tensor {} needs {bytes} bytes of memory at once", quoted(name)))
+        Error::from(Fault::TooLarge { name: name.to_owned(), bytes })
             .hint(
                 "there is not as much: take a larger machine, or let `exmy quantize --to` leave it out by \
                  --exclude",
@@ -55,6 +56,10 @@ pub(super) fn reserve<T>(name: &str, into: &mut Vec<T>, count: usize) -> Result<
 fn is_pickled(first: [u8; 8]) -> bool {
     let magic = matches!(first, [b'P', b'K', 3, 4, ..] | [0x80, 2..=5, ..]);
     magic && u64::from_le_bytes(first) > MAX_HEADER
+}
+
+fn is_not_whole(path: &Path, why: Error) -> Error {
+    Error::new(format!("{} is no whole safetensors file", printable_path(path))).because(why)
 }
 
 /// Makes sure that there is as much memory as somebody is about to take.
@@ -112,20 +117,18 @@ impl Reader<File> {
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let file = given::open(path).map_err(|error| match error.kind() {
-            ErrorKind::IsADirectory => Error::new(format!("{} is a folder", printable_path(path)))
+            ErrorKind::IsADirectory => Error::from(Fault::Folder { path: path.to_owned() })
                 .hint(format!("name one .safetensors file in it; {EACH}")),
             ErrorKind::InvalidInput => {
                 let what = "is no plain file but a pipe, socket or device";
-                Error::new(format!("{} {what}", printable_path(path))).hint(
+                Error::from(Fault::NotPlain { path: path.to_owned(), what }).hint(
                     "tensors are read from their places, some of them twice: write it to a file first",
                 )
             }
             _ => Error::io("read", path, error),
         })?;
         if path.as_os_str().as_encoded_bytes().ends_with(b".safetensors.index.json") {
-            let what =
-                format!("{} lists the files of a model and holds no tensor", printable_path(path));
-            return Err(Error::new(what).hint(EACH));
+            return Err(Error::from(Fault::Index { path: path.to_owned() }).hint(EACH));
         }
         Self::new(file, path)
     }
@@ -153,9 +156,7 @@ impl<R: Read + Seek> Reader<R> {
         let io = |error| Error::io("read", &path, error);
         let length = source.seek(SeekFrom::End(0)).map_err(io)?;
         source.seek(SeekFrom::Start(0)).map_err(io)?;
-        let not_one = |why: String| {
-            Error::new(format!("{} is no whole safetensors file: {why}", printable_path(&path)))
-        };
+        let not_one = |why: String| is_not_whole(&path, Fault::damaged(why));
         if length < 8 {
             return Err(not_one(format!(
                 "it has {length} bytes, and the shortest header takes 10"
@@ -185,9 +186,8 @@ impl<R: Read + Seek> Reader<R> {
             return Err(not_one("it became shorter while it was read".into()));
         }
         let data = 8 + header_bytes;
-        let header = Header::parse(&text, length - data).map_err(|error| {
-            Error::new(format!("{} is no whole safetensors file: {error}", printable_path(&path)))
-        })?;
+        let header =
+            Header::parse(&text, length - data).map_err(|error| is_not_whole(&path, error))?;
         Ok(Self { source, path, header, data, buffer: Vec::new(), records: OnceLock::new() })
     }
 
@@ -202,8 +202,8 @@ impl<R: Read + Seek> Reader<R> {
     }
 
     /// An error about this file.
-    pub(super) fn fault(&self, what: impl std::fmt::Display) -> Error {
-        Error::new(format!("{}: {what}", printable_path(&self.path)))
+    pub(super) fn fault(&self, cause: impl Into<Error>) -> Error {
+        Error::new(printable_path(&self.path).to_string()).because(cause.into())
     }
 
     /// Calls `work` with the bytes of tensor `name`, piece by piece. Each piece but the last has

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::header::{extents, quoted};
+use super::fault::{extents, quoted};
 use super::values::damaged;
-use super::{Dtype, FileLayout, Header, Outline};
-use crate::error::{Error, Result};
+use super::{Dtype, Fault, FileLayout, Header, Outline};
+use crate::error::Result;
 use crate::quantizer::{Quantizer, Target};
+use crate::shown::printable;
 use crate::text::old;
 
 pub(super) const FORMAT: &str = "exmy.format";
@@ -113,7 +114,7 @@ impl Record {
 
     fn checked(name: &str, raw: Raw) -> Result<Self> {
         let wrong = |what: &str, error: &dyn std::fmt::Display| {
-            Error::new(format!("{TENSORS} says of {}: {what}: {error}", quoted(name)))
+            Fault::damaged(format!("{TENSORS} says of {}: {what}: {error}", quoted(name)))
         };
         let text = raw.quantizer.as_deref().unwrap_or(&raw.format);
         let quantizer: Quantizer =
@@ -178,8 +179,9 @@ impl Header {
 
     /// What the metadata says, held against the tensors there are.
     fn described(&self, text: &str) -> Result<BTreeMap<String, Record>> {
-        let raw: BTreeMap<String, Raw> = serde_json::from_str(text)
-            .map_err(|error| Error::new(format!("cannot read {TENSORS}")).because(error))?;
+        let raw: BTreeMap<String, Raw> = serde_json::from_str(text).map_err(|error| {
+            Fault::damaged(format!("cannot read {TENSORS}: {}", printable(&error.to_string())))
+        })?;
         let checked =
             |(name, raw): (String, Raw)| Record::checked(&name, raw).map(|record| (name, record));
         let records = raw.into_iter().map(checked).collect::<Result<BTreeMap<_, _>>>()?;

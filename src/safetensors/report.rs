@@ -1,8 +1,9 @@
 //! How far the work on a file is, and what became of its tensors.
 
+use std::fmt;
 use std::ops::ControlFlow;
 
-use super::{CopyReason, Dtype};
+use super::Dtype;
 use crate::block::Statistics;
 use crate::quantizer::Quantizer;
 
@@ -57,6 +58,39 @@ pub enum TensorOutcome {
         /// Values that are finite and became infinite in the type that was written.
         overflowed: u64,
     },
+}
+
+/// Why a tensor is left as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CopyReason {
+    /// It was quantized before, or is part of one that was.
+    Quantized,
+    /// Its elements are no floating-point numbers of 16 bits or more.
+    Type(Dtype),
+    /// It has fewer than two axes, and no pattern names it.
+    FewAxes,
+    /// No pattern names it.
+    NotIncluded,
+    /// A pattern excludes it.
+    Excluded,
+    /// It has no elements.
+    Empty,
+    /// It is no quantized tensor whose values could be written.
+    Values,
+}
+
+impl fmt::Display for CopyReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Quantized => f.write_str("quantized before"),
+            Self::Type(dtype) => write!(f, "{dtype}"),
+            Self::FewAxes => f.write_str("fewer than two axes"),
+            Self::NotIncluded => f.write_str("not included"),
+            Self::Excluded => f.write_str("excluded"),
+            Self::Empty => f.write_str("without elements"),
+            Self::Values => f.write_str("not quantized"),
+        }
+    }
 }
 
 /// What became of a file.

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use super::container::{Container, Packer};
-use super::header::quoted;
+use super::fault::quoted;
 use super::layout::{Parts, blocks};
 use super::plan::{Job, Plan};
 use super::reader::reserve;
@@ -13,14 +13,13 @@ use super::record::Record;
 use super::report::{FileReport, Progress, TensorOutcome, TensorReport, Watch};
 use super::stored::{each_value, probe_blocks};
 use super::values::{Floats, Piece, encode, encode_doubles, narrow};
-use super::{CopyReason, Dtype, Outline, Reader, Writer};
+use super::{CopyReason, Dtype, Fault, Outline, Reader, Writer};
 use crate::block::{Axis, BlockFormat, BlockTensor, Statistics};
 use crate::error::{Error, Result};
 use crate::format::Format;
 use crate::quantizer::Target;
 use crate::random::{Philox, Stream};
 use crate::round::Rules;
-use crate::shown::printable_path;
 use crate::slice::{Converter, View, ViewMut};
 
 /// Reads, plans, writes.
@@ -33,7 +32,7 @@ pub(super) fn convert(
     let reader = Reader::open(input)?;
     let same = |a: &Path, b: &Path| fs::canonicalize(a).ok().zip(fs::canonicalize(b).ok());
     if same(input, output).is_some_and(|(a, b)| a == b) {
-        return Err(Error::new(format!("{} is the input", printable_path(output)))
+        return Err(Error::from(Fault::OutputIsInput { path: output.to_owned() })
             .hint("give the output a name of its own: the input is read until the end"));
     }
     let plan = plan(&reader).map_err(|error| reader.fault(error))?;

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::io::{Read, Seek};
 
 use super::container::{self, Container, Packer};
-use super::header::{quoted, some_of};
+use super::fault::{quoted, some_of};
 use super::layout::{Parts, blocks};
 use super::reader::{probe, reserve};
 use super::record::Record;
 use super::values::{Floats, damaged, nearest};
-use super::{Outline, Reader, Writer};
+use super::{Fault, Outline, Reader, Writer};
 use crate::block::fast::Decoder;
 use crate::block::{BlockFormat, BlockTensor};
 use crate::error::{Error, Result};
@@ -201,7 +201,7 @@ impl<R: Read + Seek> Reader<R> {
         let records = self.records()?;
         records.get(name).cloned().ok_or_else(|| {
             let names: Vec<&str> = records.keys().map(String::as_str).collect();
-            let error = self.fault(format!("{} is no quantized tensor", quoted(name)));
+            let error = self.fault(Fault::NotQuantized { name: name.to_owned() });
             match names[..] {
                 [] => error.hint("the file has none; `exmy quantize` writes them"),
                 _ => error.hint(format!("those it has are {}", some_of(names))),
@@ -259,12 +259,14 @@ impl<R: Read + Seek> Reader<R> {
         let record = self.record(name)?;
         let Target::Block(format) = record.target() else {
             let format = record.target();
-            return Err(self.fault(format!("{} is in {format}, without blocks", quoted(name))));
+            return Err(
+                self.fault(Error::new(format!("{} is in {format}, without blocks", quoted(name))))
+            );
         };
         let parts = record.parts(name).map_err(|error| self.fault(error))?;
-        let path = printable_path(self.path());
+        let path = printable_path(self.path()).to_string();
         let misfit =
-            |error: &dyn std::fmt::Display| Error::new(format!("{path}: {}", damaged(name, error)));
+            |error: &dyn std::fmt::Display| Error::new(path.clone()).because(damaged(name, error));
         let fold = record.fold();
         let (rows, cols, axis) = fold.matrix();
         let (block, (down, right)) = blocks(format, fold);

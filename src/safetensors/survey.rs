@@ -9,9 +9,9 @@
 use std::io::{Read, Seek};
 
 use super::Reader;
-use super::header::quoted;
+use super::fault::quoted;
 use super::values::{Floats, Piece};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::format::Format;
 
 /// Range and outliers of a tensor's elements.
@@ -252,7 +252,9 @@ impl<R: Read + Seek> Reader<R> {
         let channels = entry.shape.last().filter(|_| some).copied();
         let format = dtype.format().ok_or_else(|| {
             let name = quoted(name);
-            self.fault(format!("tensor {name} is {dtype}, not of floating-point numbers"))
+            self.fault(Error::new(format!(
+                "tensor {name} is {dtype}, not of floating-point numbers"
+            )))
         })?;
         self.survey_codes(name, format, channels)
     }

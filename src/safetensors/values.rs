@@ -2,8 +2,8 @@
 
 use std::io::{Read, Seek};
 
-use super::header::quoted;
-use super::{Dtype, Reader};
+use super::fault::quoted;
+use super::{Dtype, Fault, Reader};
 use crate::error::{Error, Result};
 use crate::format::Format;
 use crate::pack;
@@ -184,7 +184,9 @@ impl<R: Read + Seek> Reader<R> {
         let (dtype, count) = (entry.dtype, entry.count());
         let format = dtype.format().ok_or_else(|| {
             let name = quoted(name);
-            self.fault(format!("tensor {name} is {dtype}, not of floating-point numbers"))
+            self.fault(Error::new(format!(
+                "tensor {name} is {dtype}, not of floating-point numbers"
+            )))
         })?;
         let mut numbers = Vec::new();
         self.reserve(name, &mut numbers, count)?;
@@ -199,5 +201,5 @@ impl<R: Read + Seek> Reader<R> {
 
 /// An error about what a file's own description of itself says.
 pub(super) fn damaged(name: &str, what: impl std::fmt::Display) -> Error {
-    Error::new(format!("the description of {} does not fit: {what}", quoted(name)))
+    Fault::damaged(format!("the description of {} does not fit: {what}", quoted(name)))
 }

@@ -10,9 +10,9 @@ use std::fs;
 use std::io::{Seek, SeekFrom, Write};
 use std::path::Path;
 
-use super::header::quoted;
+use super::fault::quoted;
 use super::whole::{self, WholeFile};
-use super::{Header, Outline};
+use super::{Fault, Header, Outline};
 use crate::error::{Error, Result};
 use crate::shown::printable_path;
 
@@ -65,14 +65,15 @@ impl Writer {
     ) -> Result<Self> {
         let path = path.as_ref();
         let header = Header::lay_out(tensors, metadata).map_err(|error| {
-            Error::new(format!("cannot write {}: {error}", printable_path(path)))
+            Error::new(format!("cannot write {}", printable_path(path))).because(error)
         })?;
         let is_folder = path.as_os_str().as_encoded_bytes().ends_with(b"/");
         if fs::metadata(path).is_ok_and(|found| !found.is_file())
             || path.file_name().is_none()
             || is_folder
         {
-            return Err(Error::new(format!("{} is no plain file", printable_path(path))).hint(
+            let (path, what) = (path.to_owned(), "is no plain file");
+            return Err(Error::from(Fault::NotPlain { path, what }).hint(
                 "the output is a new file, or one that is replaced when the new one is whole",
             ));
         }
@@ -125,7 +126,7 @@ impl Writer {
     pub fn write(&mut self, name: &str, bytes: &[u8]) -> Result<()> {
         let path = self.file.path().to_owned();
         let entry = self.header.get(name).map_err(|error| {
-            Error::new(format!("cannot write to {}: {error}", printable_path(&path)))
+            Error::new(format!("cannot write to {}", printable_path(&path))).because(error)
         })?;
         let before = self.written.get(name).copied().unwrap_or(0);
         let after = before + bytes.len() as u64;

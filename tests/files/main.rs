@@ -4,6 +4,7 @@
 #![cfg(feature = "safetensors")]
 
 mod broken;
+mod faults;
 mod given;
 mod layouts;
 mod oracle;
