@@ -14,6 +14,7 @@
 //! block is smaller; padding with zeros would give the same.
 
 pub(crate) mod big;
+mod catalog;
 mod element;
 mod elements;
 pub(crate) mod fast;
@@ -29,9 +30,10 @@ mod serde;
 mod statistics;
 mod tensor;
 
+pub use catalog::NAMED;
 pub use elements::Elements;
 pub(crate) use elements::UNUSED;
-pub use name::{NAMED, ParseBlockFormatError};
+pub use name::ParseBlockFormatError;
 pub use plain::PlainBlocks;
 pub use statistics::Statistics;
 pub use tensor::{BlockTensor, PartsError};
@@ -125,52 +127,6 @@ pub struct BlockFormat {
 }
 
 impl BlockFormat {
-    /// MXFP8 with E4M3 (FN) elements: OCP MX 1.0.
-    pub const MXFP8_E4M3: Self = Self::mx(Format::E4M3FN);
-    /// MXFP8 with E5M2 elements: OCP MX 1.0.
-    pub const MXFP8_E5M2: Self = Self::mx(Format::E5M2);
-    /// MXFP6 with E3M2 elements: OCP MX 1.0.
-    pub const MXFP6_E3M2: Self = Self::mx(Format::E3M2);
-    /// MXFP6 with E2M3 elements: OCP MX 1.0.
-    pub const MXFP6_E2M3: Self = Self::mx(Format::E2M3);
-    /// MXFP4, E2M1 elements: OCP MX 1.0.
-    pub const MXFP4: Self = Self::mx(Format::E2M1);
-    /// MXINT8: OCP MX 1.0.
-    pub const MXINT8: Self = Self::mx(Format::INT8);
-    /// NVFP4: E2M1 in blocks of 16, E4M3 scales, one scale a tensor (arXiv 2509.25149).
-    pub const NVFP4: Self = Self {
-        element: Format::E2M1,
-        scale: Format::UE4M3,
-        shape: Shape::Along(16),
-        rule: ScaleRule::Nearest,
-        tensor_scale: true,
-        profile: BlockProfile::Ocp,
-    };
-    /// NVFP4 with one scale for 16 x 16 elements, as for weights in arXiv 2509.25149: the matrix
-    /// and its transpose then have the same values.
-    pub const NVFP4_16X16: Self = Self { shape: Shape::Tile(16, 16), ..Self::NVFP4 };
-
-    /// An MX format of the given elements: blocks of 32, E8M0 scales, the floor rule.
-    ///
-    /// ```
-    /// use exmy::block::BlockFormat;
-    /// use exmy::format::Format;
-    ///
-    /// // Any elements, not only the five formats of the standard: text says which.
-    /// assert_eq!(BlockFormat::mx(Format::E2M1), BlockFormat::MXFP4);
-    /// assert_eq!(BlockFormat::mx(Format::E3M0).to_string(), "e3m0/32:e8m0");
-    /// ```
-    pub const fn mx(element: Format) -> Self {
-        Self {
-            element,
-            scale: Format::E8M0,
-            shape: Shape::Along(32),
-            rule: ScaleRule::Floor,
-            tensor_scale: false,
-            profile: BlockProfile::Ocp,
-        }
-    }
-
     /// Storage bits an element, its share of a block's scale included: packed elements, scales in
     /// whole bytes (E4M3 without sign has 7 bits and is stored in 8). The tensor scale and ragged
     /// edges do not count, nor do scales of blocks as large as the matrix or its rows.

@@ -155,7 +155,7 @@ pub mod reserve;
 pub mod shown;
 
 #[cfg(feature = "block")]
-pub use block::{BlockFormat, BlockTensor};
+pub use block::{Axis, BlockFormat, BlockTensor};
 #[cfg(feature = "std")]
 pub use error::Error;
 pub use format::Format;

@@ -9,32 +9,9 @@ use alloc::boxed::Box;
 use core::fmt;
 use core::str::FromStr;
 
-use super::{BlockFormat, BlockFormatError, BlockProfile, Shape};
+use super::{BlockFormat, BlockFormatError, BlockProfile, NAMED, Shape};
 use crate::block::scale::ScaleRule;
 use crate::text::{ParseFormatError, Short, UnknownName};
-
-/// The block formats with a name of their own, by which they are printed.
-///
-/// ```
-/// use exmy::block::{BlockFormat, NAMED};
-///
-/// for (name, format) in NAMED {
-///     assert_eq!((name.parse(), format.to_string().as_str()), (Ok(format), name));
-/// }
-/// // The longer text of a named format prints as the name.
-/// assert_eq!("e2m1/32:e8m0@floor".parse::<BlockFormat>()?.to_string(), "mxfp4");
-/// # Ok::<(), exmy::block::ParseBlockFormatError>(())
-/// ```
-pub const NAMED: [(&str, BlockFormat); 8] = [
-    ("mxfp8-e4m3", BlockFormat::MXFP8_E4M3),
-    ("mxfp8-e5m2", BlockFormat::MXFP8_E5M2),
-    ("mxfp6-e3m2", BlockFormat::MXFP6_E3M2),
-    ("mxfp6-e2m3", BlockFormat::MXFP6_E2M3),
-    ("mxfp4", BlockFormat::MXFP4),
-    ("mxint8", BlockFormat::MXINT8),
-    ("nvfp4", BlockFormat::NVFP4),
-    ("nvfp4-16x16", BlockFormat::NVFP4_16X16),
-];
 
 const FORMS: &str = "mxfp8-e4m3, mxfp8-e5m2, mxfp6-e3m2, mxfp6-e2m3, mxfp4, mxint8, nvfp4, \
                      nvfp4-16x16, or element/shape:scale[+tensor][@rule][@profile] such as \

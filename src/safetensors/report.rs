@@ -62,6 +62,7 @@ pub enum TensorOutcome {
 
 /// Why a tensor is left as it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum CopyReason {
     /// It was quantized before, or is part of one that was.
     Quantized,

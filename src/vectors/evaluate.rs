@@ -93,7 +93,7 @@ pub struct Outcome {
     pub flags: Flags,
 }
 
-/// A [`TestFunction`] with everything settled.
+/// A [`TestFunction`] with its rounding, overflow and other [`Settings`], ready to compute cases.
 #[derive(Clone, Copy, Debug)]
 pub struct Evaluator {
     function: TestFunction,

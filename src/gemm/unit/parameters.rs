@@ -11,6 +11,7 @@ pub(super) const MOST_FRACTION: u32 = 50;
 
 /// What becomes of a term's digits below the last place that alignment keeps.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
 pub enum Cut {
     /// The magnitude is truncated (NVIDIA). Text: `rz`.
     Truncate,
@@ -94,8 +95,9 @@ pub enum Beyond {
     Wrap,
 }
 
-/// What becomes of NaN.
+/// Which NaN a unit gives where a product or sum is NaN.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
 pub enum Nan {
     /// The positive one of all ones, whatever NaN it comes from (NVIDIA). Text: `ones`.
     Ones,

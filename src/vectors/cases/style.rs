@@ -8,6 +8,7 @@ use crate::text::UnknownName;
 
 /// A notation for cases.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub enum Style {
     /// Operands, result and flags in upper-case hexadecimal, separated by blanks.
     #[default]
