@@ -1,7 +1,8 @@
 //! The criterion of an analysis as a value: what must lie where, by which test, and what is its opposite.
 //!
 //! An analysis judges by the thresholds of these values, and the sentence that states the criterion is
-//! generated from them. So neither can say what the other does not.
+//! generated from them. Where no value says what is asked ([`Is::So`]) the sentence has words of its own, and
+//! the analysis answers for them.
 
 use crate::test_result::TestResult;
 

@@ -103,6 +103,11 @@ impl finding::Experiment for Figure {
         self.grid.runs(setting)
     }
 
+    fn is_of_larger_scale(&self, setting: &Setting) -> bool {
+        let trains = !matches!(self.judged, Judged::Computed { .. }) && !self.grid.axes.is_empty();
+        trains && self.grid.points(setting.scale).is_empty()
+    }
+
     fn later(&self, setting: &Setting, runs: &Runs<'_>) -> Result<Vec<RunConfig>> {
         let diverged = |run: &RunConfig| -> Result<Divergence> {
             match runs.has(run)? {
@@ -114,11 +119,11 @@ impl finding::Experiment for Figure {
     }
 
     fn find(&self, setting: &Setting, runs: &Runs<'_>) -> Result<Findings> {
-        let results = Results::new(setting, &self.grid, runs);
-        let untrained = results.points.is_empty() && !self.grid.axes.is_empty();
-        if untrained && !matches!(self.judged, Judged::Computed { .. }) {
+        if self.is_of_larger_scale(setting) {
             return Ok(Findings::not_run());
         }
+        let results = Results::new(setting, &self.grid, runs);
+        let untrained = results.points.is_empty() && !self.grid.axes.is_empty();
         let mut findings = match &self.judged {
             Judged::By(claim) => claim.findings(&results)?,
             Judged::Shown(find) => find(&results)?,

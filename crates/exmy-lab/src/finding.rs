@@ -259,6 +259,11 @@ pub trait Experiment: Sync {
     /// The runs it needs; none if it computes what it shows.
     fn runs(&self, setting: &Setting) -> Vec<RunConfig>;
 
+    /// Whether all its runs belong to a larger scale, so that it shows nothing at this one.
+    fn is_of_larger_scale(&self, _setting: &Setting) -> bool {
+        false
+    }
+
     /// The runs of a second stage, whose steps come from what became of those: asked for when these are
     /// trained, and of those that are complete.
     ///

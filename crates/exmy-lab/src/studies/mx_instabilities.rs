@@ -46,8 +46,8 @@ use own_size::{LONGER, OTHER_PROXIES, OTHER_RATES, OWN_SIZE};
 pub(crate) const PAPER: Paper = Paper {
     name: "mx-instabilities",
     title: "Training instabilities in MX formats",
-    source: "Characterization and Mitigation of Training Instabilities in Microscaling Formats, arXiv \
-             2506.20752",
+    source: "after \"Characterization and Mitigation of Training Instabilities in Microscaling Formats\", \
+             Su et al., arXiv 2506.20752",
     about: "The study trains language models of up to 1.7 G parameters and student-teacher proxies of width \
             512 for thousands of steps of 2048 rows. Here the same recipes train models of minutes, so \
             instabilities that need size or length cannot show: rates are stressed, gains are put into the \

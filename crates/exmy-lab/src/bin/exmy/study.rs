@@ -241,11 +241,13 @@ fn names() -> Vec<&'static str> {
 
 /// All studies with their figures.
 fn list() -> String {
-    let mut text = String::new();
+    let (mut text, width) = (String::new(), crate::rows::width().unwrap_or(usize::MAX));
+    let mut line = |line: String, indent| text += &(wrapped(&line, width, indent) + "\n");
     for paper in ALL {
-        text += &format!("{}: {}\n  {}\n", paper.name, paper.title, paper.source);
+        line(format!("{}: {}", paper.name, paper.title), 2);
+        line(format!("  {}", paper.source), 2);
         for figure in paper.figures {
-            text += &format!("  {:<8} {}\n", figure.id(), figure.title());
+            line(format!("  {:<8} {}", figure.id(), figure.title()), 11);
         }
     }
     text
@@ -446,17 +448,17 @@ fn plan(
     jobs: usize,
 ) -> Result<String> {
     let mut lines = vec![["figure", "runs", "operations", "time here"].map(str::to_owned)];
-    let mut line = |name: &str, cost: Cost| {
-        // Of nothing there is nothing to say.
-        let of = |text: String| if cost.runs == 0 { "-".into() } else { text };
-        let time = duration(cost.seconds / jobs as f64);
-        lines.push([name.into(), cost.runs.to_string(), of(operations(cost.flops)), of(time)]);
+    let mut line = |name: &str, cost: Cost, none: &str| {
+        let of = |text: String, none: &str| if cost.runs == 0 { none.into() } else { text };
+        let time = of(duration(cost.seconds / jobs as f64), none);
+        lines.push([name.into(), cost.runs.to_string(), of(operations(cost.flops), "-"), time]);
     };
     for figure in figures {
-        line(figure.id(), estimate.of(&distinct(&figure.runs(setting)))?);
+        let none = if figure.is_of_larger_scale(setting) { "at a larger --scale" } else { "-" };
+        line(figure.id(), estimate.of(&distinct(&figure.runs(setting)))?, none);
     }
-    line("all", estimate.of(runs)?);
-    line("to do", left);
+    line("all", estimate.of(runs)?, "-");
+    line("to do", left, "-");
     Ok(aligned(&lines.into_iter().map(Vec::from).collect::<Vec<_>>(), 1))
 }
 

@@ -95,13 +95,15 @@ pub fn judge(survival: &Survival, names: &[&str]) -> (Verdict, f64) {
         format!("{name} {diverged} of {runs}{p}")
     };
     let (diverged, runs) = survival.counts(TEXT.name);
-    let text = format!(
-        "with the study's text {diverged} of {runs} runs diverge; with one change (p of no delay): {}",
-        names.iter().map(words).collect::<Vec<_>>().join(", ")
-    );
     let holds = names.iter().any(|name| later(name).is_some_and(|p| p <= LEVEL));
     // No effect is larger than that of a change with which no run diverges.
     let power = log_rank_power((diverged as f64 / runs.max(1) as f64, runs), runs, LEVEL);
+    let text = format!(
+        "with the study's text {diverged} of {runs} runs diverge; with one change (p of no delay): {}; a \
+         change with which none diverges would be seen in {:.0} % of cases",
+        names.iter().map(words).collect::<Vec<_>>().join(", "),
+        100.0 * power
+    );
     (Verdict::of(holds, false, text), power)
 }
 
