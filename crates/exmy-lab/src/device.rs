@@ -21,7 +21,7 @@ use exmy_train::recipe::Recipe;
 use exmy_train::train::checkpoint;
 use exmy_train::train::config::Config;
 use exmy_train::train::device::TrainingDevice as _;
-use exmy_train::train::fit;
+use exmy_train::train::fit::{self, Advice};
 use exmy_train::train::memory::{self, size};
 use exmy_train::train::ranks;
 use exmy_train::train::run::{Folder, Job, Outcome};
@@ -358,7 +358,7 @@ pub fn explained(failure: &Failure, free: u64, folder: &Folder) -> Error {
         (Failure::Memory { .. }, Ok(config)) => {
             let smaller = fit::smaller(&config, free);
             error.hint(match step {
-                Some(step) if smaller.starts_with("--set") => format!(
+                Some(step) if matches!(smaller, Advice::Settings(..)) => format!(
                     "exmy train --branch {path}@{step} {smaller} and goes on from the checkpoint of step \
                      {step}; --resume takes no settings"
                 ),

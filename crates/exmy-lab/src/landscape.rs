@@ -39,7 +39,7 @@ pub fn direction(layout: &Layout, params: &[f32], seed: u64, index: u64) -> Vec<
     for entry in layout {
         let init = match entry.role {
             Role::Matrix | Role::Tokens | Role::Embedding => Init::Normal { std: 1.0 },
-            Role::Norm | Role::Bias => Init::Zeros,
+            Role::Norm | Role::NormBias | Role::Bias => Init::Zeros,
         };
         normal.push(entry.name.clone(), &entry.shape, entry.role, init);
     }
@@ -47,7 +47,7 @@ pub fn direction(layout: &Layout, params: &[f32], seed: u64, index: u64) -> Vec<
     let mut direction = normal.initialize(stream.id());
     for entry in layout {
         let filter: usize = entry.shape.iter().skip(1).product();
-        if filter == 0 || matches!(entry.role, Role::Norm | Role::Bias) {
+        if filter == 0 || matches!(entry.role, Role::Norm | Role::NormBias | Role::Bias) {
             continue;
         }
         let weights = params[entry.range.clone()].chunks(filter);

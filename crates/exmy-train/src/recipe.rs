@@ -213,8 +213,10 @@ impl Default for Recipe {
 /// A text that is no recipe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseRecipeError {
-    given: String,
-    reason: Option<String>,
+    /// The text.
+    pub given: String,
+    /// Which part of it is wrong, and why; `None` if it begins as no recipe does.
+    pub reason: Option<String>,
 }
 
 impl fmt::Display for ParseRecipeError {

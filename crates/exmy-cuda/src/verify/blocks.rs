@@ -5,7 +5,7 @@ use exmy::block::{Axis, BlockProfile, scale::ScaleRule};
 use exmy::format::Format;
 use exmy::quantizer::{Quantizer, Target};
 use exmy::random::{Philox, Stream};
-use exmy::round::{Overflow, Rounding, Rules};
+use exmy::round::{Overflow, Rounding, Rules, StochasticVariant};
 use exmy::{View as HostView, ViewMut as HostViewMut};
 
 use super::{Trial, inputs};
@@ -63,6 +63,10 @@ const FIRST: [&str; 18] = [
     "bf16>e4m3fn/row:e8m0",
 ];
 
+fn quantizers(names: &[&str]) -> impl Iterator<Item = Quantizer> {
+    names.iter().map(|name| name.parse().expect("a quantizer named above"))
+}
+
 /// Blocks of all magnitudes, with zeros, and if asked for infinities and NaN in some of them.
 fn matrix(rows: usize, cols: usize, specials: bool) -> Vec<f32> {
     let random = Philox::new(9, Stream::new("matrix"));
@@ -105,7 +109,7 @@ impl Trial<'_> {
         let large: &[_] = if self.full() { &large } else { &[] };
         for &(rows, cols, specials) in small.iter().chain(large) {
             let x = matrix(rows, cols, specials);
-            for quantizer in SHAPES.iter().filter_map(|text| text.parse().ok()) {
+            for quantizer in quantizers(&SHAPES) {
                 for axis in [Axis::Cols, Axis::Rows] {
                     self.quantizer(
                         "block formats: shapes and axes",
@@ -149,9 +153,10 @@ impl Trial<'_> {
         let side = if self.full() { 256 } else { 32 };
         let (odd, finite) = (matrix(side, side, true), matrix(side, side, false));
         let mut modes = Rounding::DETERMINISTIC.to_vec();
-        let stochastic = ["sr1", "sr8", "sr16", "sr32", "sr8b", "sr8c"];
-        modes.extend(stochastic.iter().filter_map(|text| text.parse::<Rounding>().ok()));
-        for quantizer in MODES.iter().filter_map(|text| text.parse::<Quantizer>().ok()) {
+        let stochastic = |variant, bits| Rounding::Stochastic { variant, bits };
+        modes.extend([1, 8, 16, 32].map(Rounding::stochastic));
+        modes.extend([StochasticVariant::B, StochasticVariant::C].map(|one| stochastic(one, 8)));
+        for quantizer in quantizers(&MODES) {
             for rounding in &modes {
                 for overflow in [Overflow::Finite, Overflow::None, Overflow::Nan] {
                     let quantizer = quantizer.with_rounding(*rounding).with_overflow(overflow);
@@ -169,7 +174,7 @@ impl Trial<'_> {
         let rows = if self.full() { 1024 } else { 128 };
         for specials in [false, true] {
             let x = matrix(rows, 128, specials);
-            for quantizer in FIRST.iter().filter_map(|text| text.parse::<Quantizer>().ok()) {
+            for quantizer in quantizers(&FIRST) {
                 for axis in [Axis::Cols, Axis::Rows] {
                     self.quantizer("casts and rotations", &quantizer, &x, (rows, 128), axis)?;
                 }

@@ -13,11 +13,40 @@ pub struct Shard {
 
 /// A text that is no shard, or an environment that says nothing useful.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ParseShardError(String);
+pub enum ParseShardError {
+    /// A text that is no shard.
+    Text(String),
+    /// A variable whose text is no number.
+    Variable(&'static str, String),
+    /// Part of so many, and no variable says which.
+    NoIndex(u64),
+    /// A variable with an index, and of how many is not said.
+    NoCount(&'static str, u64),
+    /// A variable whose index is not below the count.
+    Index(&'static str, u64, u64),
+}
 
 impl fmt::Display for ParseShardError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        match self {
+            Self::Text(text) => write!(
+                f,
+                "{text:?} is no shard: write I/N with I from 0 to N - 1, or /N where the batch system says \
+                 which"
+            ),
+            Self::Variable(name, text) => write!(f, "{name} is {text:?}, which is no number"),
+            Self::NoIndex(count) => write!(
+                f,
+                "/{count} takes the index from SLURM_ARRAY_TASK_ID or JOB_COMPLETION_INDEX, and neither is \
+                 set"
+            ),
+            Self::NoCount(name, index) => {
+                write!(f, "{name} is {index}, of how many is not said: add --shard /N")
+            }
+            Self::Index(name, index, count) => {
+                write!(f, "{name} makes this part {index} of {count}")
+            }
+        }
     }
 }
 
@@ -36,12 +65,7 @@ impl FromStr for Shard {
         let parts =
             text.split_once('/').and_then(|(i, n)| Some((i.parse().ok()?, n.parse().ok()?)));
         let shard = parts.and_then(|(index, count)| Self::new(index, count));
-        shard.ok_or_else(|| {
-            ParseShardError(format!(
-                "{text:?} is no shard: write I/N with I from 0 to N - 1, or /N where the batch \
-                 system says which"
-            ))
-        })
+        shard.ok_or_else(|| ParseShardError::Text(text.to_owned()))
     }
 }
 
@@ -87,12 +111,11 @@ impl Shard {
             },
             None => None,
         };
-        let number = |name: &str| -> Result<Option<u64>, ParseShardError> {
+        let number = |name: &'static str| -> Result<Option<u64>, ParseShardError> {
             let Some(text) = variable(name).filter(|text| !text.is_empty()) else {
                 return Ok(None);
             };
-            let number = text.parse().map(Some);
-            number.map_err(|_| ParseShardError(format!("{name} is {text:?}, which is no number")))
+            text.parse().map(Some).map_err(|_| ParseShardError::Variable(name, text))
         };
         let (index, count, name) = if let Some(id) = number("SLURM_ARRAY_TASK_ID")? {
             let least = number("SLURM_ARRAY_TASK_MIN")?.unwrap_or(0);
@@ -105,19 +128,13 @@ impl Shard {
         } else if let Some(index) = number("JOB_COMPLETION_INDEX")? {
             (index, count, "JOB_COMPLETION_INDEX")
         } else if let Some(count) = count {
-            return Err(ParseShardError(format!(
-                "/{count} takes the index from SLURM_ARRAY_TASK_ID or JOB_COMPLETION_INDEX, and \
-                 neither is set"
-            )));
+            return Err(ParseShardError::NoIndex(count));
         } else {
             return Ok(Self::ALL);
         };
         let Some(count) = count else {
-            return Err(ParseShardError(format!(
-                "{name} is {index}, of how many is not said: add --shard /N"
-            )));
+            return Err(ParseShardError::NoCount(name, index));
         };
-        Self::new(index, count)
-            .ok_or_else(|| ParseShardError(format!("{name} makes this part {index} of {count}")))
+        Self::new(index, count).ok_or(ParseShardError::Index(name, index, count))
     }
 }

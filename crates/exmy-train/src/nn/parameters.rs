@@ -25,7 +25,9 @@ pub enum Role {
     Embedding,
     /// The gain of a norm.
     Norm,
-    /// An additive vector.
+    /// The additive vector of a norm.
+    NormBias,
+    /// Another additive vector.
     Bias,
 }
 

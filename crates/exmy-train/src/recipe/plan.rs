@@ -112,11 +112,18 @@ pub struct Plan {
 
 /// Why a recipe does not go with a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PlanError(String);
+pub struct PlanError {
+    /// The operator where it does not.
+    pub site: Site,
+    /// The product, if it is of one.
+    pub product: Option<Product>,
+    /// What is wrong, and what would work.
+    message: String,
+}
 
 impl fmt::Display for PlanError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.message)
     }
 }
 
@@ -203,18 +210,19 @@ impl Plan {
                 let site = linear.site;
                 self.check_heads(step, linear)?;
                 for &product in Product::ALL {
+                    let fail = |message| PlanError { site, product: Some(product), message };
                     let [a, b] =
                         product.operands().map(|one| self.operand(step, site, product, one));
                     let turns = |n: &TensorFormat| n.quantizer.rotation.map(|r| (r, n.fresh));
                     if turns(&a) != turns(&b) {
-                        return Err(PlanError(format!(
+                        return Err(fail(format!(
                             "{site}, {product}: one operand is {a}, the other {b}; both need the same \
                              rotation, or the product means nothing"
                         )));
                     }
                     let patched = self.patch(step, site).is_some() && product == Product::Forward;
                     if patched && a.quantizer.rotation.is_some() {
-                        return Err(PlanError(format!(
+                        return Err(fail(format!(
                             "{site}: a hot-channel patch and a rotation ({a}) in the forward product; \
                              rotated channels are no channels"
                         )));
@@ -247,10 +255,11 @@ impl Plan {
                 1 => "leave the rotation out".to_owned(),
                 whole => format!("ht{whole} in place of ht{size} has whole groups"),
             };
-            return Err(PlanError(format!(
+            let message = format!(
                 "{place}={numbers}: groups of {size} do not fill the {width} numbers that {place} has of a \
                  token: {works}"
-            )));
+            );
+            return Err(PlanError { site: linear.site, product: None, message });
         }
         Ok(())
     }
@@ -264,10 +273,11 @@ impl Plan {
         cores: TensorCores,
     ) -> Result<(), PlanError> {
         let site = linear.site;
+        let fail = |message| PlanError { site, product: Some(product), message };
         let numbers = |site| product.operands().map(|one| self.operand(step, site, product, one));
         for one in numbers(site) {
             if let Some(why) = cores.why_not(&one) {
-                return Err(PlanError(format!(
+                return Err(fail(format!(
                     "{site}, {product}: an operand is {one}, and {why}; {}:{product}:sums=f32 leaves it to \
                      the usual order",
                     site.operator
@@ -278,7 +288,7 @@ impl Plan {
             && product == Product::Forward
             && self.patch(step, site).is_some()
         {
-            return Err(PlanError(format!(
+            return Err(fail(format!(
                 "{site}: a hot-channel patch has parts of more bits than sums={cores} multiplies; \
                  sums=hopper:bf16 takes them"
             )));
@@ -290,14 +300,14 @@ impl Plan {
         let is_other =
             |other: &&Site| self.sums(step, **other, product) != Some(Sums::Cores(cores));
         if let Some(other) = group.iter().find(is_other) {
-            return Err(PlanError(format!(
+            return Err(fail(format!(
                 "{site} and {other} read one input, so {product} is one sum: sums={cores} is for both or \
                  neither"
             )));
         }
         let all = || group.iter().flat_map(|site| numbers(*site));
         match (all().find(TensorFormat::is_scaled), all().find(|one| !one.packs())) {
-            (Some(scaled), Some(other)) => Err(PlanError(format!(
+            (Some(scaled), Some(other)) => Err(fail(format!(
                 "{site}, {product}: one operand is {scaled}, another {other}; the scale of a whole tensor \
                  multiplies the sums of sums={cores}, which needs a quantizer and nothing more for all of \
                  them"

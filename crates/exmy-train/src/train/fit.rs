@@ -11,6 +11,54 @@ use crate::train::config::{Config, EVALUATED_ROWS, Record, Train};
 use crate::train::memory::{available, had, is_limited, size};
 use crate::train::profile::MemoryNeed;
 use exmy::error::Error;
+use std::fmt;
+
+/// What makes a run smaller; its text is a hint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Advice {
+    /// Settings under which it fits, and the bytes that it then needs, if they are known.
+    Settings(Settings, Option<u64>),
+    /// Another model; where settings alone do not suffice, the smallest ones and the bytes of the run.
+    SmallerModel(Option<(Settings, u64)>),
+    /// What is kept from step to step is too large already.
+    Machine,
+}
+
+/// Settings to be changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// `record.eval_windows`.
+    pub eval_windows: Option<usize>,
+    /// `train.accumulate`.
+    pub accumulate: Option<usize>,
+}
+
+impl fmt::Display for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let windows = self.eval_windows.map(|n| format!("--set record.eval_windows={n}"));
+        let parts = self.accumulate.map(|n| format!("--set train.accumulate={n}"));
+        let settings: Vec<String> = windows.into_iter().chain(parts).collect();
+        f.write_str(&settings.join(" "))
+    }
+}
+
+impl fmt::Display for Advice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Settings(settings, Some(needs)) => write!(f, "{settings} needs {}", size(*needs)),
+            Self::Settings(settings, None) => write!(f, "{settings} needs less"),
+            Self::SmallerModel(None) => f.write_str("take a smaller model or model.context"),
+            Self::SmallerModel(Some((settings, needs))) => {
+                let needs = size(*needs);
+                write!(f, "take a smaller model or model.context: even {settings} needs {needs}")
+            }
+            Self::Machine => f.write_str(
+                "take a smaller model, or another machine: its weights with gradients and moments alone \
+                 are too large",
+            ),
+        }
+    }
+}
 
 /// Bytes of text, lines and tables that a run has next to its numbers. Nano, with steps of one sequence,
 /// needs 2.4 MiB on paper, and the least limit under which it ended well left 5.6 MiB for twice that. Larger
@@ -83,12 +131,12 @@ pub fn shortage(config: &Config, available: u64) -> Option<Error> {
         size(step),
         size(available)
     );
-    Some(Error::new(what).hint(advice(config, &paper, available, |total| total)))
+    Some(Error::new(what).hint(advice(config, &paper, available, |total| total).to_string()))
 }
 
 /// The least change after which a run needs at most so many bytes; as many parts of the batch at least as
 /// twice those it has, where it did not fit although it should.
-pub fn smaller(config: &Config, available: u64) -> String {
+pub fn smaller(config: &Config, available: u64) -> Advice {
     let paper = MemoryNeed::of_run(config);
     if paper.total() > available {
         return advice(config, &paper, available, |total| total);
@@ -96,22 +144,23 @@ pub fn smaller(config: &Config, available: u64) -> String {
     let Train { accumulate, batch, .. } = config.train;
     let more = (2 * accumulate..=batch).find(|&parts| batch.is_multiple_of(parts));
     match more {
-        Some(parts) => format!("--set train.accumulate={parts} needs less"),
-        None => "take a smaller model or model.context".into(),
+        Some(parts) => {
+            let accumulate = Some(parts);
+            Advice::Settings(Settings { accumulate, ..Settings::default() }, None)
+        }
+        None => Advice::SmallerModel(None),
     }
 }
 
 /// The least change that makes a run fit into a limit, where it takes what `need` says of its bytes on paper.
-fn advice(config: &Config, paper: &MemoryNeed, limit: u64, need: fn(u64) -> u64) -> String {
+fn advice(config: &Config, paper: &MemoryNeed, limit: u64, need: fn(u64) -> u64) -> Advice {
     let Config { train, record, .. } = config;
     let fits = |part: u64| need(paper.kept() + part) <= limit;
     if !fits(0) {
-        return "take a smaller model, or another machine: its weights with gradients and moments alone are \
-                too large"
-            .into();
+        return Advice::Machine;
     }
     let parts = (train.accumulate..=train.batch).filter(|&parts| train.batch.is_multiple_of(parts));
-    let (mut changed, mut settings) = (config.clone(), Vec::new());
+    let (mut changed, mut settings) = (config.clone(), Settings::default());
     if !fits(paper.evaluation) {
         // As many windows as fit, by halves.
         let most = if record.eval_windows == 0 { usize::MAX } else { record.eval_windows };
@@ -124,7 +173,7 @@ fn advice(config: &Config, paper: &MemoryNeed, limit: u64, need: fn(u64) -> u64)
                 break;
             }
         }
-        settings.push(format!("--set record.eval_windows={}", changed.record.eval_windows));
+        settings.eval_windows = Some(changed.record.eval_windows);
     }
     if !fits(paper.activations) {
         for accumulate in parts {
@@ -133,14 +182,11 @@ fn advice(config: &Config, paper: &MemoryNeed, limit: u64, need: fn(u64) -> u64)
                 break;
             }
         }
-        settings.push(format!("--set train.accumulate={}", changed.train.accumulate));
+        settings.accumulate = Some(changed.train.accumulate);
     }
-    let (settings, needed) = (settings.join(" "), need(MemoryNeed::of_run(&changed).total()));
+    let needed = need(MemoryNeed::of_run(&changed).total());
     match needed <= limit {
-        true => format!("{settings} needs {}", size(needed)),
-        false => {
-            let needed = size(needed);
-            format!("take a smaller model or model.context: even {settings} needs {needed}")
-        }
+        true => Advice::Settings(settings, Some(needed)),
+        false => Advice::SmallerModel(Some((settings, needed))),
     }
 }

@@ -64,6 +64,6 @@ fn parse(name: &str) -> Result<Format> {
 }
 
 fn catalog() -> Vec<Format> {
-    let further = FURTHER.iter().filter_map(|name| name.parse().ok());
+    let further = FURTHER.iter().map(|name| name.parse().expect("a format named above"));
     NAMED.iter().map(|(_, format)| *format).chain(further).collect()
 }

@@ -4,7 +4,7 @@ use crate::criterion::{By, Criterion, Is, Opposite, Requirement, ask};
 use crate::finding::{Findings, Part, Table, Verdict};
 use crate::measure::Results;
 use crate::plot::{self, Axis, Panel, Series};
-use exmy::error::Result;
+use exmy::error::{Error, Result};
 use exmy::format::Format;
 use exmy::quantizer::{Axis as Along, Quantizer};
 use exmy::random::{Philox, Stream};
@@ -33,7 +33,7 @@ pub(crate) fn diagram(_: &Results<'_>) -> Result<Findings> {
         &["format", "bits", "largest", "smallest normal", "half a unit in the last place, %"],
     );
     for (name, text) in FORMATS {
-        let format: Format = text.parse().map_err(|e| exmy::error::Error::new(format!("{e}")))?;
+        let format: Format = text.parse().map_err(Error::from_cause)?;
         let (e, m) = (format.exp_bits() as usize, format.man_bits() as usize);
         table.row([
             name.into(),
@@ -71,8 +71,7 @@ pub fn gain(bits: u32, rounding: &str, pairs: usize) -> Result<(f64, f64)> {
     };
     let x: Vec<f32> = (0..2 * pairs as u64).map(normal).collect();
     let image = |text: &str, x: &[f32]| -> Result<Vec<f32>> {
-        let quantizer: Quantizer =
-            text.parse().map_err(|e| exmy::error::Error::new(format!("{e}")))?;
+        let quantizer: Quantizer = text.parse().map_err(Error::from_cause)?;
         let mut out = vec![0.0; x.len()];
         let bits = Philox::new(7, Stream::new("masks"));
         quantizer.image_into(
@@ -146,8 +145,7 @@ pub(crate) fn masks(results: &Results<'_>) -> Result<Findings> {
         100.0 * allowed
     );
     let verdict = Verdict::of_check(worst < allowed, text);
-    let recipe: Recipe =
-        "bitred-e8m3".parse().map_err(|e| exmy::error::Error::new(format!("{e}")))?;
+    let recipe: Recipe = "bitred-e8m3".parse().map_err(Error::from_cause)?;
     let about = format!(
         "In training the recipe is {recipe}: operands to bfloat16, then the mask; sums in f32."
     );

@@ -15,7 +15,7 @@ pub(super) fn normal(random: &Philox, i: u64) -> f64 {
 
 /// The recipe of that text.
 pub(super) fn recipe(text: &str) -> Result<Recipe> {
-    text.parse().map_err(|error| Error::new(format!("{text}: {error}")))
+    text.parse().map_err(Error::from_cause)
 }
 
 /// NVFP4 in all blocks, with a patch or without.

@@ -228,7 +228,7 @@ impl Config {
             let name = |rest: &str| format!("model.layers.{k}.{rest}");
             if self.norm && self.norm_affine {
                 layout.push(name("input_layernorm.weight"), &[d], Role::Norm, gain);
-                layout.push(name("input_layernorm.bias"), &[d], Role::Bias, Zeros);
+                layout.push(name("input_layernorm.bias"), &[d], Role::NormBias, Zeros);
             }
             let inner = weight(hidden, d);
             if self.activation == Activation::Swiglu {

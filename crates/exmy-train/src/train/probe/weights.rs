@@ -17,7 +17,7 @@
 use super::moments::{Powers, elements, quantile, sorted};
 use super::{Key, Of, Probe, Seen, Values};
 use crate::nn::model;
-use crate::nn::parameters::{Entry, Role};
+use crate::nn::parameters::Role;
 use crate::nn::site::Operator;
 use crate::nn::site::Place;
 use crate::recipe::Observer;
@@ -60,11 +60,8 @@ impl Probe for Gamma {
 
     fn measure(&mut self, seen: &Seen<'_>, values: &mut Values) {
         let mut all = Powers::default();
-        let is_gain = |entry: &&Entry| entry.role == Role::Norm;
-        let betas = seen.layout.iter().filter(is_gain).filter_map(|gain| {
-            seen.layout.find(&format!("{}.bias", gain.name.strip_suffix(".weight")?))
-        });
-        for entry in seen.layout.iter().filter(is_gain).chain(betas) {
+        let of = |role| seen.layout.iter().filter(move |entry| entry.role == role);
+        for entry in of(Role::Norm).chain(of(Role::NormBias)) {
             let gains = || seen.params[entry.range.clone()].iter().map(|&gain| f64::from(gain));
             let found = Powers::of(gains());
             for (part, value) in [

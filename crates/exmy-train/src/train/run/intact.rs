@@ -88,7 +88,7 @@ pub fn of_run(folder: &Folder, config: &Config) -> Result<Option<String>> {
             fault => Ok(fault),
         };
     }
-    let newest = || Ok(checkpoint::list(&folder.checkpoints())?.last().copied());
+    let newest = || -> Result<_> { Ok(checkpoint::list(&folder.checkpoints())?.last().copied()) };
     let mut found = (newest()?, Ok(None));
     for _ in 0..LOOKS {
         let (Some(step), _) = found else { break };

@@ -1,4 +1,4 @@
-use exmy_train::train::fit::{most, refused, shortage, smaller};
+use exmy_train::train::fit::{Advice, Settings, most, refused, shortage, smaller};
 use exmy_train::train::memory::size;
 use exmy_train::train::preset::preset;
 use exmy_train::train::profile::MemoryNeed;
@@ -85,8 +85,9 @@ fn what_failed_is_made_smaller() {
     let mut config = preset("nano").unwrap();
     config.record.eval_windows = 1;
     let total = MemoryNeed::of_run(&config).total();
-    assert!(smaller(&config, total - 1).starts_with("--set train.accumulate=2 needs "));
-    assert_eq!(smaller(&config, total), "--set train.accumulate=2 needs less");
+    let halved = Settings { accumulate: Some(2), ..Settings::default() };
+    assert!(matches!(smaller(&config, total - 1), Advice::Settings(it, Some(_)) if it == halved));
+    assert_eq!(smaller(&config, total).to_string(), "--set train.accumulate=2 needs less");
     config.train.accumulate = config.train.batch;
-    assert!(smaller(&config, u64::MAX).contains("a smaller model"));
+    assert_eq!(smaller(&config, u64::MAX), Advice::SmallerModel(None));
 }

@@ -71,7 +71,7 @@ impl Config {
                 layout.push(format!("{name}.weight"), &[width], Role::Norm, gain);
             }
             if self.norm_bias {
-                layout.push(format!("{name}.bias"), &[width], Role::Bias, Init::Zeros);
+                layout.push(format!("{name}.bias"), &[width], Role::NormBias, Init::Zeros);
             }
         };
         table(&mut layout, "model.embed_tokens.weight", self.vocab, Role::Tokens);

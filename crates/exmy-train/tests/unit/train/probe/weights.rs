@@ -12,7 +12,7 @@ fn tensors_by_hand() {
     let mut layout = Layout::default();
     layout.push("n.weight".into(), &[3], Role::Norm, Init::Ones);
     layout.push("w".into(), &[1, 2], Role::Matrix, Init::Ones);
-    layout.push("n.bias".into(), &[2], Role::Bias, Init::Zeros);
+    layout.push("n.bias".into(), &[2], Role::NormBias, Init::Zeros);
     layout.push("w.bias".into(), &[1], Role::Bias, Init::Zeros);
     let (model, params) = (proxy(), [1.0, 2.0, 6.0, 3.0, -4.0, 0.5, -1.5, 0.0]);
     let seen = seen(&model, &layout, &params);
