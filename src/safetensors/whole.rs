@@ -258,7 +258,7 @@ pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
 /// # Errors
 /// If it cannot be opened.
 #[doc(hidden)]
-pub fn hold(path: &Path) -> io::Result<Option<File>> {
+pub fn lock(path: &Path) -> io::Result<Option<File>> {
     let file = given::open(path)?;
     // Who looks whether it is held has it for some microseconds.
     for wait in [0, 1, 10, 50] {

@@ -19,7 +19,7 @@ use exmy_lab::study_scale::StudyScale;
 use exmy_train::nn::site::Place;
 use exmy_train::recipe::{Observer, Recipe};
 use exmy_train::train::data::{Dataset, Source};
-use exmy_train::train::probe::{Probe, Seen, Values};
+use exmy_train::train::probe::{Probe, Snapshot, Values};
 use exmy_train::train::run::Outcome;
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ impl Probe for Tokens {
         Some(self)
     }
 
-    fn measure(&mut self, _: &Seen<'_>, values: &mut Values) {
+    fn measure(&mut self, _: &Snapshot<'_>, values: &mut Values) {
         // A block adds to the stream twice; its last word counts.
         for (layer, most) in self.0.drain(..) {
             values.part(format!("layers.{layer}"), most);

@@ -21,7 +21,7 @@ use crate::tokenizer::{END_OF_TEXT, LARGEST, SMALLEST, Tokenizer};
 use exmy::error::{Error, Result};
 use exmy::safetensors::{given, whole};
 use exmy::shown::printable_path;
-use exmy_train::train::data::manifest::{self, MANIFEST, Made, Manifest, UNFINISHED, Width};
+use exmy_train::train::data::manifest::{self, Inputs, MANIFEST, Manifest, UNFINISHED, Width};
 use exmy_train::train::digest::Sha256;
 use input::Input;
 use parts::Parts;
@@ -111,7 +111,7 @@ pub fn make(
     if texts.iter().all(|text| text.text_bytes == 0) {
         return Err(Error::new("there is no text: all files are empty"));
     }
-    let made = Made {
+    let made = Inputs {
         vocabulary: match options.vocabulary {
             Vocabulary::Train(size) => Some(size),
             Vocabulary::Read(_) => None,
@@ -199,7 +199,7 @@ fn refuse_inside(inputs: &[Input], out: &Path) -> Result<()> {
 }
 
 /// Refuses what was made, or begun, of something else.
-fn same(there: &Made, wanted: &Made, out: &Path) -> Result<()> {
+fn same(there: &Inputs, wanted: &Inputs, out: &Path) -> Result<()> {
     if there == wanted {
         return Ok(());
     }
@@ -218,13 +218,13 @@ fn same(there: &Made, wanted: &Made, out: &Path) -> Result<()> {
 }
 
 /// Begins a folder, or goes on with it; it is this process's as long as the result lives.
-fn begin(out: &Path, made: &Made) -> Result<Option<fs::File>> {
+fn begin(out: &Path, made: &Inputs) -> Result<Option<fs::File>> {
     let path = out.join(UNFINISHED);
     fs::create_dir_all(out).map_err(|error| Error::io("create", out, error))?;
     if path.is_file() {
         let text = given::text(&path, given::SETTINGS);
         let text = text.map_err(|error| Error::io("read", &path, error))?;
-        let there: Made = serde_json::from_str(&text).map_err(|error| {
+        let there: Inputs = serde_json::from_str(&text).map_err(|error| {
             Error::new(format!("{} says nothing of token files", printable_path(&path)))
                 .because(error)
                 .hint("remove the folder, or name another one with --out")
@@ -235,7 +235,7 @@ fn begin(out: &Path, made: &Made) -> Result<Option<fs::File>> {
             .map_err(|error| Error::new("cannot describe the work").because(error))?;
         whole::write_whole(&path, text.as_bytes())?;
     }
-    let held = whole::hold(&path).map_err(|error| Error::io("open", &path, error))?;
+    let held = whole::lock(&path).map_err(|error| Error::io("open", &path, error))?;
     if held.is_none() {
         return Err(Error::new(format!("another process makes {}", printable_path(out)))
             .hint("wait for it or stop it"));
@@ -290,7 +290,7 @@ impl<'a> Pass<'a, '_> {
         &mut self,
         out: &Path,
         given: Option<Tokenizer>,
-        made: &Made,
+        made: &Inputs,
     ) -> Result<Option<Tokenizer>> {
         let path = out.join(TOKENIZER);
         let tokenizer = match (given, made.vocabulary) {
@@ -335,7 +335,7 @@ impl<'a> Pass<'a, '_> {
         out: &Path,
         tokenizer: &Tokenizer,
         end: Option<u32>,
-        made: Made,
+        made: Inputs,
     ) -> Result<Option<Manifest>> {
         let parts = Parts::open(out, Width::of(tokenizer.vocabulary()), tokenizer.json())?;
         let mut pieces = Pieces::new(self.inputs, self.cut, false);

@@ -49,7 +49,6 @@ pub mod inventory;
 #[doc(hidden)]
 pub mod keys;
 pub mod landscape;
-pub mod left;
 #[doc(hidden)]
 pub mod listing;
 pub mod loss_figure;
@@ -62,6 +61,7 @@ pub mod page;
 pub mod plot;
 #[doc(hidden)]
 pub mod provenance;
+pub mod remaining;
 pub mod report;
 pub mod runner;
 pub mod scaling;

@@ -4,10 +4,10 @@ use crate::amounts::duration;
 use crate::comparison::{self, Curves};
 use crate::finding::Table;
 use crate::gather::{RecordedRun, quantities, states};
-use crate::left::Left;
 use crate::page::{Download, Page};
 use crate::plot::{Axis, Figure};
 use crate::provenance::Provenance;
+use crate::remaining::Remaining;
 use crate::runner::{self, Kind, Manifest, differ};
 use crate::table;
 use crate::timing::{Time, tokens_per_step};
@@ -269,7 +269,7 @@ fn results(
     all: &[Condition<'_>],
     rows: &[table::Row],
     gaps: &[Option<Gap>],
-    left: &Left,
+    left: &Remaining,
     unit: &str,
 ) -> Table {
     let several = rows.iter().any(|row| row.runs > 1);
@@ -428,7 +428,7 @@ pub fn page(
     title: &str,
     runs: &[RecordedRun],
     left_out: &[String],
-    left: &Left,
+    left: &Remaining,
     provenance: &Provenance,
 ) -> Result<Page> {
     let mut page = Page::new(title).made_by(MAKER);

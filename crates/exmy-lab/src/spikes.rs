@@ -328,7 +328,7 @@ impl Heuristics {
 
     /// The first step from `after` on at which the averaged gradient norm turns from falling to rising
     /// or back.
-    pub fn turn(&self, norms: &[(u64, f64)]) -> Option<u64> {
+    pub fn reversal(&self, norms: &[(u64, f64)]) -> Option<u64> {
         let averages = rolling(norms, self.norm_average, mean);
         let changes = averages.windows(2).map(|pair| (pair[1].0, pair[1].1 - pair[0].1));
         let changes: Vec<(u64, f64)> =

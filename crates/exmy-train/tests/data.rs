@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use exmy_train::train::data::manifest::{MANIFEST, Made, Manifest, TokenFile, UNFINISHED};
+use exmy_train::train::data::manifest::{Inputs, MANIFEST, Manifest, TokenFile, UNFINISHED};
 use exmy_train::train::data::{
     Batches, DataError, DataOptions, Dataset, Source, Split, Tokens, windows,
 };
@@ -453,7 +453,7 @@ fn with_manifest(vocabulary: usize, files: [(&[u8], u64, u64, &str); 2]) -> Temp
         write(&folder, name, bytes);
         TokenFile { file: name.into(), tokens, text_bytes, sha256: sha256.into() }
     });
-    let made = Made {
+    let made = Inputs {
         vocabulary: Some(vocabulary),
         tokenizer: None,
         end_of_text: None,

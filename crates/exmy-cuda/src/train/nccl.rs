@@ -50,7 +50,7 @@ use exmy::error::{Error, Result};
 use exmy_train::train::ranks::Wire;
 
 use crate::Device;
-use library::{Communicator, Config, FLOAT32, IN_PROGRESS, Nccl, OLDEST, Status, id_of, nccl};
+use library::{Communicator, FLOAT32, IN_PROGRESS, Nccl, NcclConfig, OLDEST, Status, id_of, nccl};
 
 /// Blocks of threads that a transfer may take from the kernels beside it. They wait on the device for numbers
 /// that come later, so they are few; four fill a good part of NVLink.
@@ -89,8 +89,8 @@ impl Edge {
         let id = id_of(name).ok_or_else(|| Error::new("rank 0 names no ring of NCCL"))?;
         let mut communicator = ptr::null_mut();
         let undefined = c_int::MIN;
-        let mut config = Config {
-            size: size_of::<Config>(),
+        let mut config = NcclConfig {
+            size: size_of::<NcclConfig>(),
             magic: 0xCAFE_BEEF,
             version: OLDEST.unsigned_abs(),
             blocking: 0,

@@ -4,7 +4,7 @@
 use super::condition::Condition;
 use crate::amounts::duration;
 use crate::gather::RecordedRun;
-use crate::left::Left;
+use crate::remaining::Remaining;
 use crate::statistics::{Interval, mean, mean_interval};
 use crate::table::{self, gap_percent};
 use exmy_train::train::run::is_at_work;
@@ -82,7 +82,7 @@ pub fn answer(
     all: &[Condition<'_>],
     rows: &[table::Row],
     gaps: &[Option<Gap>],
-    left: &Left,
+    left: &Remaining,
     unit: &str,
 ) -> Vec<String> {
     let mut said = Vec::new();

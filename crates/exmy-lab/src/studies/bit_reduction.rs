@@ -1,12 +1,12 @@
 //! "To FP8 and Back Again: Quantifying Reduced Precision Effects on LLM Training Stability" (Lee et al.,
 //! arXiv 2405.18710): mantissa bits are cut off the operands of products until training breaks.
 
-pub mod deeper;
 pub mod forecast;
 pub mod lead;
 pub mod margins;
 pub mod products;
 pub mod surface;
+pub mod twelve_layers;
 mod variations;
 
 use crate::claim::{Claim, Test, above};
@@ -16,7 +16,7 @@ use crate::grid::{Axis, Grid, Level, Set, level, model, number, rate, recipe, wi
 use crate::measure::Metric;
 use crate::view::columns::{FAILED, HIGH, LOSS_INTERVAL, LOW, RUNS, SPIKE_RATE};
 use crate::view::{Show, View, by_point, column, column_of, curves, level_of};
-use deeper::{DEEPER, FASTER, SEEDED};
+use twelve_layers::{DEEPER, FASTER, SEEDED};
 use variations::{EXPONENT, NOISE, RATES, REMEDIES, ROUNDINGS};
 
 /// The study.

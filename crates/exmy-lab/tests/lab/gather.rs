@@ -162,7 +162,7 @@ fn runs_wait_while_one_is_at_work() {
     fs::write(begun.metrics_file(), "{\"step\":0,\"tokens\":0}\n").unwrap();
     let of = |folder: &Folder| states(&gather(&[folder.path().to_owned()]).unwrap().0)[0];
     assert_eq!(of(&fresh), State::Stopped);
-    let held = whole::hold(&busy.config_file()).unwrap();
+    let held = whole::lock(&busy.config_file()).unwrap();
     let (found, _) = gather(&[root.path().to_owned()]).unwrap();
     // In the order of their names: begun, busy, fresh.
     assert_eq!(states(&found), [State::Stopped, State::AtWork, State::Waiting]);

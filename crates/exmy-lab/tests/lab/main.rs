@@ -14,7 +14,6 @@ mod finding;
 mod gather;
 mod grid;
 mod landscape;
-mod left;
 mod listing;
 mod measure;
 mod overview;
@@ -22,6 +21,7 @@ mod page;
 mod plot;
 #[cfg(feature = "tokenizers")]
 mod published;
+mod remaining;
 mod run_config;
 mod run_name;
 mod runner;

@@ -139,10 +139,10 @@ fn the_notebooks_rules() {
     assert_eq!(rules.onset(&curve(99, |t| t as f64)), None);
     // A valley at 200.5: the average of the fifty up to step t turns when t - 24.5 passes it.
     let valley = curve(400, |t| (t as f64 - 200.5).abs());
-    assert_eq!(rules.turn(&valley), Some(226));
-    assert_eq!(rules.turn(&curve(400, |t| t as f64)), None);
+    assert_eq!(rules.reversal(&valley), Some(226));
+    assert_eq!(rules.reversal(&curve(400, |t| t as f64)), None);
     // What turned before step 120 does not count.
-    assert_eq!(rules.turn(&curve(400, |t| (t as f64 - 60.5).abs())), None);
+    assert_eq!(rules.reversal(&curve(400, |t| (t as f64 - 60.5).abs())), None);
     let variances = rules.variances(&curve(101, |t| t as f64));
     // Of 1..=100: 100 x 101 / 12.
     assert_eq!(variances.len(), 2);

@@ -6,7 +6,7 @@
 //! names is on by itself, and its value stands in the line of its step in `metrics.jsonl`, as rules
 //! decide on what is recorded there.
 //!
-//! A probe is one type in one file. It looks at what a step leaves ([`Seen`]), and, if it gives an
+//! A probe is one type in one file. It looks at what a step leaves ([`Snapshot`]), and, if it gives an
 //! [observer](Probe::observer), at every operand, output and tensor of the steps that are measured.
 //! [`registry`] lists those that have names; [`run::train_probed`](crate::train::run::train_probed)
 //! takes any others as well.
@@ -51,7 +51,7 @@ type Argument<'a> = Option<&'a str>;
 
 /// What a probe sees after a step.
 #[derive(Clone, Copy, Debug)]
-pub struct Seen<'a> {
+pub struct Snapshot<'a> {
     /// Steps done.
     pub step: u64,
     /// The sizes of the model.
@@ -85,11 +85,11 @@ pub struct Ending {
 /// What is measured for probes in addition to what a step leaves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
-    /// [`Seen::shadow`]: another step's time whenever it is measured.
+    /// [`Snapshot::shadow`]: another step's time whenever it is measured.
     pub shadow: bool,
-    /// [`Seen::twin`]: another run's time and memory, beginning anew with every resume.
+    /// [`Snapshot::twin`]: another run's time and memory, beginning anew with every resume.
     pub twin: bool,
-    /// [`Seen::endings`]: of 32 sequences, evenly spaced over the validation text.
+    /// [`Snapshot::endings`]: of 32 sequences, evenly spaced over the validation text.
     pub endings: bool,
 }
 
@@ -123,7 +123,7 @@ pub trait Probe {
 
     /// Notes what there is after a step. Whatever was observed belongs to this step; what the probe
     /// keeps beyond that is lost where a run is interrupted, so that values must not depend on it.
-    fn measure(&mut self, seen: &Seen<'_>, values: &mut Values);
+    fn measure(&mut self, seen: &Snapshot<'_>, values: &mut Values);
 }
 
 /// Whether a name begins as that of a probe does.

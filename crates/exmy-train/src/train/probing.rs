@@ -4,7 +4,7 @@ use crate::recipe::device::Quantize;
 use crate::recipe::{Observer, Recipe};
 use crate::train::config::Config;
 use crate::train::data::Dataset;
-use crate::train::probe::{self, Line, Lines, Needs, Probe, Seen, Values};
+use crate::train::probe::{self, Line, Lines, Needs, Probe, Snapshot, Values};
 use crate::train::record::Metrics;
 use crate::train::trainer::Trainer;
 use exmy::error::{Error, Result};
@@ -133,7 +133,7 @@ impl<'a, D: Quantize> Probing<'a, D> {
         let shadow = trainer.shadow().map(mean);
         let twin = self.twin.as_ref().filter(|_| begun).map(|twin| mean(twin.grads()));
         let (params, grads) = (trainer.params(), mean(trainer.grads()));
-        let seen = Seen {
+        let seen = Snapshot {
             step: line.step,
             model: &self.config.model,
             layout: trainer.layout(),

@@ -197,9 +197,9 @@ type Sight = (Operator, Product, Operand, (usize, usize), bool);
 
 /// Keeps what it sees.
 #[derive(Default)]
-struct Seen(Vec<Sight>);
+struct Snapshot(Vec<Sight>);
 
-impl Observer for Seen {
+impl Observer for Snapshot {
     fn operand(&mut self, seen: &Rounded<'_>) {
         let Rounded { site, product, operand, before, after, .. } = *seen;
         assert_eq!((before.rows(), before.cols()), (after.rows(), after.cols()));
@@ -212,7 +212,7 @@ impl Observer for Seen {
 
 #[test]
 fn an_observer_sees_every_operand_and_changes_nothing() {
-    let mut seen = Seen::default();
+    let mut seen = Snapshot::default();
     assert_eq!(products("mxfp4@sr8", Some(&mut seen)), products("mxfp4@sr8", None));
     let expected: Vec<Sight> = [
         (Product::Forward, [Operand::Input, Operand::Weight]),
@@ -232,7 +232,7 @@ fn an_observer_sees_every_operand_and_changes_nothing() {
     })
     .collect();
     assert_eq!(seen.0, expected);
-    let mut seen = Seen::default();
+    let mut seen = Snapshot::default();
     products("f32", Some(&mut seen));
     assert!(seen.0.iter().all(|(.., changed)| !changed) && seen.0.len() == 12);
 }

@@ -24,7 +24,7 @@ pub(super) const IN_PROGRESS: Status = 7;
 /// `ncclFloat32`.
 pub(super) const FLOAT32: c_int = 7;
 
-/// The version of [`Config`], and the oldest that is taken.
+/// The version of [`NcclConfig`], and the oldest that is taken.
 pub(super) const OLDEST: c_int = 21_801;
 
 /// What the members of a communicator have in common, as NCCL makes it.
@@ -34,7 +34,7 @@ pub(super) struct UniqueId(pub(super) [c_char; 128]);
 
 /// `ncclConfig_t` as of NCCL 2.18, which later versions take by its size and version.
 #[repr(C)]
-pub(super) struct Config {
+pub(super) struct NcclConfig {
     pub(super) size: usize,
     pub(super) magic: u32,
     pub(super) version: u32,
@@ -57,7 +57,7 @@ pub(super) struct Nccl {
     pub(super) version: unsafe extern "C" fn(*mut c_int) -> Status,
     pub(super) unique: unsafe extern "C" fn(*mut UniqueId) -> Status,
     pub(super) join:
-        unsafe extern "C" fn(*mut Communicator, c_int, UniqueId, c_int, *mut Config) -> Status,
+        unsafe extern "C" fn(*mut Communicator, c_int, UniqueId, c_int, *mut NcclConfig) -> Status,
     /// How far the last call came that was in progress.
     pub(super) state: unsafe extern "C" fn(Communicator, *mut Status) -> Status,
     pub(super) send: Send,

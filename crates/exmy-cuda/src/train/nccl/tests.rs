@@ -68,7 +68,7 @@ unsafe extern "C" fn join(
     _: c_int,
     id: UniqueId,
     is_receiver: c_int,
-    config: *mut Config,
+    config: *mut NcclConfig,
 ) -> Status {
     let next = circles::joins(id.0[0], is_receiver == 1)
         .unwrap_or_else(|| NEXT.with_borrow(|next| next.unwrap()));

@@ -14,7 +14,7 @@ use exmy::error::{Error, Result};
 use exmy::safetensors::whole::{self, WholeFile};
 use exmy::shown::printable_path;
 use exmy_lab::gather::{RecordedRun, first_line, not_begun, undamaged};
-use exmy_lab::left::Left;
+use exmy_lab::remaining::Remaining;
 use exmy_lab::runner::Manifest;
 use exmy_lab::{overview, standing};
 use exmy_train::train::old::modern;
@@ -226,7 +226,8 @@ fn write_report(arguments: &ReportArguments) -> Result<u8> {
     let out = target(arguments.out.as_ref(), &arguments.runs, "report.html")?;
     let (runs, left_out) = readable(&arguments.runs)?;
     overview::remarks(&runs).iter().for_each(|remark| say!("{remark}"));
-    let (left, provenance) = (Left::unseen(not_begun(&arguments.runs)?.len()), provenance(None));
+    let (left, provenance) =
+        (Remaining::unseen(not_begun(&arguments.runs)?.len()), provenance(None));
     let drawing = Phase::begin("drawing the page", false);
     let page = overview::page(&arguments.title(), &runs, &left_out, &left, &provenance)?.to_html();
     drop(drawing);

@@ -12,7 +12,7 @@ use exmy::error::{Error, Result};
 use exmy::shown::printable;
 use exmy_lab::amounts::{counted, duration};
 use exmy_lab::gather::{RecordedRun, State, gather, not_begun, states};
-use exmy_lab::left::{Left, Looks};
+use exmy_lab::remaining::{Looks, Remaining};
 use rows::{Lines, Row, lines, row};
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
@@ -88,7 +88,7 @@ fn has_colours() -> bool {
 }
 
 /// How all runs stand, in a line: of what there is none there is no word.
-fn sum(states: &[State], left: &Left) -> String {
+fn sum(states: &[State], left: &Remaining) -> String {
     let count = |state| states.iter().filter(|known| **known == state).count();
     let of = |state: State| (state.word(), count(state));
     let all = [

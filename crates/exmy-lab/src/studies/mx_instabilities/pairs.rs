@@ -163,7 +163,7 @@ pub(crate) fn onsets(results: &Results<'_>) -> Result<Findings> {
             let (n, d) = size(&planned);
             let rules = Heuristics::default();
             let onset = rules.onset(&outcome.losses);
-            let turn = step(rules.turn(&outcome.norms));
+            let turn = step(rules.reversal(&outcome.norms));
             table.row([w.into(), a.into(), format!("{:.2}", d / n), step(onset), turn]);
             if mx {
                 count += 1;

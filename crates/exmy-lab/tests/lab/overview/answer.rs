@@ -1,6 +1,6 @@
 use exmy_lab::gather::RecordedRun;
-use exmy_lab::left::Left;
 use exmy_lab::overview::answer::{Gap, answer};
+use exmy_lab::remaining::Remaining;
 use exmy_train::train::preset::preset;
 use exmy_train::train::record::Metrics;
 use exmy_train::train::run::{Folder, Summary};
@@ -44,10 +44,10 @@ fn going_on(recipe: &str, seed: u64, loss: f64) -> RecordedRun {
 }
 
 fn said(runs: &[RecordedRun]) -> String {
-    said_with(runs, &Left::default())
+    said_with(runs, &Remaining::default())
 }
 
-fn said_with(runs: &[RecordedRun], left: &Left) -> String {
+fn said_with(runs: &[RecordedRun], left: &Remaining) -> String {
     let all = exmy_lab::overview::condition::conditions(runs);
     let rows = exmy_lab::overview::rows(&all);
     let gaps: Vec<_> = all.iter().map(|one| Gap::of(one, &all)).collect();
@@ -143,13 +143,13 @@ fn runs_without_a_validation_say_how_far_they_have_come() {
 #[test]
 fn what_is_planned_and_the_time_left_are_said_first() {
     let runs = [run("f32", 1, 2.0), going_on("mxfp4", 1, 2.2)];
-    let mut left = Left::unseen(3);
+    let mut left = Remaining::unseen(3);
     left.all = Some(150.0);
     let text = said_with(&runs, &left);
     let words = "1 of 2 runs is not complete. 3 more are planned and not begun. All will be done in about 2 \
                  min. At step 10 of ";
     assert!(text.starts_with(words), "{text}");
-    let text = said_with(&runs[..1], &Left::unseen(1));
+    let text = said_with(&runs[..1], &Remaining::unseen(1));
     assert!(text.starts_with("1 more is planned and not begun. f32 ends"), "{text}");
 }
 

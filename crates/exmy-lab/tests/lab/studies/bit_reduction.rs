@@ -1,6 +1,6 @@
-mod deeper;
 mod forecast;
 mod lead;
 mod margins;
 mod products;
 mod surface;
+mod twelve_layers;

@@ -73,7 +73,7 @@ pub struct Text {
 
 /// What determines the token files.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Made {
+pub struct Inputs {
     /// The size of the vocabulary that was asked for, where one was trained.
     pub vocabulary: Option<usize>,
     /// The SHA-256 of the `tokenizer.json` that was given, where one was.
@@ -101,7 +101,7 @@ pub struct Manifest {
     /// The validation split.
     pub validation: TokenFile,
     /// What both were made of.
-    pub made: Made,
+    pub made: Inputs,
 }
 
 impl Manifest {
@@ -110,7 +110,7 @@ impl Manifest {
         vocabulary: usize,
         tokenizer_sha256: String,
         [train, validation]: [TokenFile; 2],
-        made: Made,
+        made: Inputs,
     ) -> Self {
         let dtype = Width::of(vocabulary);
         Self { version: VERSION, dtype, vocabulary, tokenizer_sha256, train, validation, made }

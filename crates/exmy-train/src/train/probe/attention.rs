@@ -13,7 +13,7 @@
 //! Entropy, kurtosis and the mean largest logit are those of arXiv 2602.02047, Figure 7.
 
 use super::moments::{Powers, elements};
-use super::{Key, Of, Probe, Seen, Values};
+use super::{Key, Of, Probe, Snapshot, Values};
 use crate::nn::decoder::{Mixer, Mixers};
 use crate::nn::model;
 use crate::nn::site::Place;
@@ -135,7 +135,7 @@ impl Probe for Attention {
         Some(self)
     }
 
-    fn measure(&mut self, _: &Seen<'_>, values: &mut Values) {
+    fn measure(&mut self, _: &Snapshot<'_>, values: &mut Values) {
         let (mut sum, mut count) = (0.0, 0.0);
         for (layer, read) in std::mem::take(&mut self.layers) {
             let found = self.figures(&read);

@@ -18,7 +18,7 @@
 //! The twin trains betas of norms even where the recipe gives them no gradient, as `mxpaper` does. For
 //! these tensors rho is 1.
 
-use super::{Needs, Probe, Seen, Values};
+use super::{Needs, Probe, Snapshot, Values};
 
 /// What the study's code adds to denominators.
 const LITTLE: f64 = 1e-12;
@@ -89,7 +89,7 @@ impl Probe for Bias {
         Needs { shadow: !self.twin, twin: self.twin, ..Needs::default() }
     }
 
-    fn measure(&mut self, seen: &Seen<'_>, values: &mut Values) {
+    fn measure(&mut self, seen: &Snapshot<'_>, values: &mut Values) {
         let Some(other) = (if self.twin { seen.twin } else { seen.shadow }) else { return };
         values.set(self.figure(seen.grads, other));
         for entry in seen.layout.iter() {

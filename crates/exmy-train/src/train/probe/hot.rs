@@ -12,7 +12,7 @@
 //! error set.
 
 use super::moments::column_maxima;
-use super::{Argument, Key, Probe, Seen, Values};
+use super::{Argument, Key, Probe, Snapshot, Values};
 use crate::nn::site::{Operand, Product, Site};
 use crate::recipe::{Observer, Rounded};
 use exmy::slice::View;
@@ -91,7 +91,7 @@ impl Probe for Hot {
         Some(self)
     }
 
-    fn measure(&mut self, _: &Seen<'_>, values: &mut Values) {
+    fn measure(&mut self, _: &Snapshot<'_>, values: &mut Values) {
         let mut overlaps = Vec::new();
         for (site, Scores { magnitudes, errors }) in std::mem::take(&mut self.sites) {
             let count = self.count.unwrap_or(LEAST.max(magnitudes.len().div_ceil(20)));

@@ -6,7 +6,7 @@
 //! its power of two: 1.75 for E4M3 (the default), E5M2 and E3M2, 1.875 for E2M3, 1.5 for E2M1. Source:
 //! arXiv 2506.20752, section on the mechanism, and its code.
 
-use super::{Argument, Key, Probe, Seen, Values};
+use super::{Argument, Key, Probe, Snapshot, Values};
 use crate::nn::parameters::Role;
 use crate::nn::site::Place;
 use crate::recipe::Observer;
@@ -105,7 +105,7 @@ impl Probe for LastBin {
         (self.of == Of::Activations).then_some(self as &mut dyn Observer)
     }
 
-    fn measure(&mut self, seen: &Seen<'_>, values: &mut Values) {
+    fn measure(&mut self, seen: &Snapshot<'_>, values: &mut Values) {
         let role = match self.of {
             Of::Activations => {
                 note(&std::mem::take(&mut self.activations), values);

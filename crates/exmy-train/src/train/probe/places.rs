@@ -13,7 +13,7 @@
 //! are `norm_output`, `activation_output` and `residual`.
 
 use super::moments::{Powers, elements, quantile, sorted};
-use super::{Key, Of, Probe, Seen, Values};
+use super::{Key, Of, Probe, Snapshot, Values};
 use crate::nn::decoder::Mixer;
 use crate::nn::model;
 use crate::nn::site::Place;
@@ -68,7 +68,7 @@ impl Probe for Gates {
         Some(self)
     }
 
-    fn measure(&mut self, _: &Seen<'_>, values: &mut Values) {
+    fn measure(&mut self, _: &Snapshot<'_>, values: &mut Values) {
         *values = std::mem::take(&mut self.seen);
         values.set(std::mem::replace(&mut self.most, f64::NAN));
     }
@@ -108,7 +108,7 @@ impl Probe for Logits {
         Some(self)
     }
 
-    fn measure(&mut self, _: &Seen<'_>, values: &mut Values) {
+    fn measure(&mut self, _: &Snapshot<'_>, values: &mut Values) {
         let Self { most, squares, rows } = std::mem::take(self);
         if rows > 0.0 {
             values.set(most);
@@ -144,7 +144,7 @@ impl Probe for Spread {
         Some(self)
     }
 
-    fn measure(&mut self, _: &Seen<'_>, values: &mut Values) {
+    fn measure(&mut self, _: &Snapshot<'_>, values: &mut Values) {
         let (mut sum, mut count) = (0.0, 0.0);
         for (place, powers) in std::mem::take(&mut self.seen) {
             let sd = powers.variance().sqrt();

@@ -12,7 +12,7 @@
 //! the first of them.
 
 use super::moments::elements;
-use super::{Key, Of, Probe, Seen, Values};
+use super::{Key, Of, Probe, Snapshot, Values};
 use crate::nn::site::{Product, Site};
 use crate::recipe::{Observer, Rounded};
 use exmy::gemm::f32::{Output, matmul};
@@ -149,7 +149,7 @@ impl Probe for Products {
         Some(self)
     }
 
-    fn measure(&mut self, _: &Seen<'_>, values: &mut Values) {
+    fn measure(&mut self, _: &Snapshot<'_>, values: &mut Values) {
         let Self { seen, errors, .. } = std::mem::take(self);
         *values = seen;
         values.set(errors.iter().sum::<f64>() / errors.len() as f64);

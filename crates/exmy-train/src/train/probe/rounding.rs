@@ -17,7 +17,7 @@
 //! 2602.02047.
 
 use super::moments::{elements, quantile, sorted};
-use super::{Key, Of, Probe, Seen, Value, Values};
+use super::{Key, Of, Probe, Snapshot, Value, Values};
 use crate::recipe::{Observer, Rounded};
 use exmy::block::{Axis, Statistics};
 use exmy::quantizer::{Quantizer, Target};
@@ -138,7 +138,7 @@ impl Probe for RoundingProbe {
         Some(self)
     }
 
-    fn measure(&mut self, _: &Seen<'_>, values: &mut Values) {
+    fn measure(&mut self, _: &Snapshot<'_>, values: &mut Values) {
         let (mut sum, mut count) = (0.0, 0.0);
         for (operand, parts) in std::mem::take(&mut self.seen) {
             for (part, value) in parts {

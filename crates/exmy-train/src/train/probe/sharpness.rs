@@ -11,7 +11,7 @@
 //! 2405.18710, Eq. 2. The maximum is where the target's logit is lowered and the others are raised as far
 //! as they may be. The study's few iterations of L-BFGS-B end below it where the vocabulary is large.
 
-use super::{Argument, Ending, Needs, Probe, Seen, Values};
+use super::{Argument, Ending, Needs, Probe, Snapshot, Values};
 use crate::nn::sharpness::by_search;
 
 /// The half-width of the box over `|x_i| + 1`.
@@ -93,7 +93,7 @@ impl Probe for Sharpness {
         Needs { endings: true, ..Needs::default() }
     }
 
-    fn measure(&mut self, seen: &Seen<'_>, values: &mut Values) {
+    fn measure(&mut self, seen: &Snapshot<'_>, values: &mut Values) {
         let Some(endings) = seen.endings else { return };
         match self.method {
             Method::Vertex(eps) => {

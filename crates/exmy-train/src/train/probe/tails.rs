@@ -17,7 +17,7 @@
 //! taken. Blocks of zeros have no spike.
 
 use super::moments::{Powers, brief, column_maxima, elements, quantile, sorted};
-use super::{Key, Of, Probe, Seen, Values};
+use super::{Key, Of, Probe, Snapshot, Values};
 use crate::nn::site::{Operand, Product, Site};
 use crate::recipe::{Observer, Rounded};
 use exmy::slice::View;
@@ -167,7 +167,7 @@ impl Probe for Tails {
         Some(self)
     }
 
-    fn measure(&mut self, _: &Seen<'_>, values: &mut Values) {
+    fn measure(&mut self, _: &Snapshot<'_>, values: &mut Values) {
         *values = std::mem::take(&mut self.seen);
         let totals = std::mem::take(&mut self.totals);
         let most = totals.iter().copied().fold(f64::NAN, f64::max);

@@ -15,7 +15,7 @@
 //! Aligned gates and ups are how SwiGLU makes outliers (arXiv 2409.12517).
 
 use super::moments::{Powers, elements, quantile, sorted};
-use super::{Key, Of, Probe, Seen, Values};
+use super::{Key, Of, Probe, Snapshot, Values};
 use crate::nn::model;
 use crate::nn::parameters::Role;
 use crate::nn::site::Operator;
@@ -35,7 +35,7 @@ impl Probe for Norms {
         "norms"
     }
 
-    fn measure(&mut self, seen: &Seen<'_>, values: &mut Values) {
+    fn measure(&mut self, seen: &Snapshot<'_>, values: &mut Values) {
         // There is no gradient before the first step.
         let begun = seen.step > 0;
         if begun {
@@ -58,7 +58,7 @@ impl Probe for Gamma {
         "gamma"
     }
 
-    fn measure(&mut self, seen: &Seen<'_>, values: &mut Values) {
+    fn measure(&mut self, seen: &Snapshot<'_>, values: &mut Values) {
         let mut all = Powers::default();
         let of = |role| seen.layout.iter().filter(move |entry| entry.role == role);
         for entry in of(Role::Norm).chain(of(Role::NormBias)) {
@@ -135,7 +135,7 @@ impl Probe for Swiglu {
         Some(self)
     }
 
-    fn measure(&mut self, seen: &Seen<'_>, values: &mut Values) {
+    fn measure(&mut self, seen: &Snapshot<'_>, values: &mut Values) {
         for (layer, value) in std::mem::take(&mut self.correlations) {
             values.part(Key::new(Of::Layer(layer), "correlation"), value);
         }

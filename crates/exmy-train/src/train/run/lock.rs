@@ -21,6 +21,6 @@ pub struct RunLock(#[expect(dead_code, reason = "held, not read")] fs::File);
 /// If its configuration cannot be opened.
 pub fn lock(folder: &Folder) -> Result<Option<RunLock>> {
     let path = folder.config_file();
-    let held = whole::hold(&path).map_err(|error| Error::io("open", &path, error))?;
+    let held = whole::lock(&path).map_err(|error| Error::io("open", &path, error))?;
     Ok(held.map(RunLock))
 }

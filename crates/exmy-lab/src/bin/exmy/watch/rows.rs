@@ -7,8 +7,8 @@ use exmy::shown::printable;
 use exmy_lab::amounts::duration;
 use exmy_lab::compare::gap;
 use exmy_lab::gather::{RecordedRun, State};
-use exmy_lab::left::Left;
 use exmy_lab::plot::distinguish;
+use exmy_lab::remaining::Remaining;
 use exmy_lab::run_name::{DIGITS, NoHash, RunName};
 use std::collections::HashSet;
 use unicode_width::UnicodeWidthStr;
@@ -59,7 +59,7 @@ pub(super) fn curve(losses: &[f64], done: f64) -> String {
 }
 
 /// The row of a run among others.
-pub(super) fn row(seen: &Seen<'_>, runs: &[RecordedRun], left: &Left) -> Row {
+pub(super) fn row(seen: &Seen<'_>, runs: &[RecordedRun], left: &Remaining) -> Row {
     let (run, state) = (seen.run, seen.state);
     let step = run.metrics.last().map_or(0, |line| line.step);
     let steps = run.config.train.steps;

@@ -2,7 +2,7 @@ use crate::train::probe::registry::{proxy, seen};
 use exmy_train::nn::parameters::{Init, Layout, Role};
 use exmy_train::train::probe::bias::{cosine, rho};
 use exmy_train::train::probe::registry::by_name;
-use exmy_train::train::probe::{Seen, Values};
+use exmy_train::train::probe::{Snapshot, Values};
 
 #[test]
 fn by_hand() {
@@ -26,8 +26,8 @@ fn eps_is_the_difference_of_means() {
     layout.push("b".into(), &[2], Role::Matrix, Init::Ones);
     let model = proxy();
     let (g, same, run) = ([1.0, 2.0, 2.0, 4.0], [0.0, 3.0, 0.0, 4.0], [2.0; 4]);
-    let seen = Seen { shadow: Some(&same), twin: Some(&run), ..seen(&model, &layout, &g) };
-    let of = |name: &str, seen: &Seen<'_>| {
+    let seen = Snapshot { shadow: Some(&same), twin: Some(&run), ..seen(&model, &layout, &g) };
+    let of = |name: &str, seen: &Snapshot<'_>| {
         let mut values = Values::default();
         by_name(name, &model).unwrap().measure(seen, &mut values);
         let part = |name: &str| values.parts.get(name).and_then(|part| part.number());
@@ -36,6 +36,6 @@ fn eps_is_the_difference_of_means() {
     assert_eq!(of("eps_same", &seen), [0.5, 0.0, 1.0, 10.0].map(Some));
     assert_eq!(of("eps_traj", &seen), [0.25, -0.5, 1.0, 9.0].map(Some));
     // Without the other gradient there is nothing to compare with.
-    assert_eq!(of("eps_same", &Seen { shadow: None, ..seen }), [None; 4]);
-    assert_eq!(of("eps_traj", &Seen { twin: None, ..seen }), [None; 4]);
+    assert_eq!(of("eps_same", &Snapshot { shadow: None, ..seen }), [None; 4]);
+    assert_eq!(of("eps_traj", &Snapshot { twin: None, ..seen }), [None; 4]);
 }

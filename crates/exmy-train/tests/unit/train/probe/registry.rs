@@ -6,7 +6,7 @@ use exmy_train::nn::site::{Operand, Operator, Product, Site};
 use exmy_train::recipe::Rounded;
 use exmy_train::train::preset::preset;
 use exmy_train::train::probe::registry::{ALL, by_name, find};
-use exmy_train::train::probe::{Probe, Seen, Values};
+use exmy_train::train::probe::{Probe, Snapshot, Values};
 
 pub(crate) fn proxy() -> model::Config {
     preset("proxy").unwrap().model
@@ -17,9 +17,9 @@ pub(crate) fn seen<'a>(
     model: &'a model::Config,
     layout: &'a Layout,
     params: &'a [f32],
-) -> Seen<'a> {
+) -> Snapshot<'a> {
     let (shadow, twin, endings) = (None, None, None);
-    Seen { step: 3, model, layout, params, grads: params, shadow, twin, endings }
+    Snapshot { step: 3, model, layout, params, grads: params, shadow, twin, endings }
 }
 
 /// What a probe measures of what it was shown alone.

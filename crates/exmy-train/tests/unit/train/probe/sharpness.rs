@@ -1,6 +1,6 @@
 use exmy::random::{Philox, Stream};
 use exmy_train::train::probe::sharpness::{Sharpness, cross_entropy, each, sharpness};
-use exmy_train::train::probe::{Ending, Probe, Seen, Values};
+use exmy_train::train::probe::{Ending, Probe, Snapshot, Values};
 
 fn of(logits: &[f32], target: u32) -> Ending {
     Ending { logits: logits.to_vec(), target }
@@ -67,7 +67,7 @@ fn the_search_ends_below_the_vertex() {
         })
         .collect();
     let (model, layout) = (proxy(), Layout::default());
-    let seen = Seen { endings: Some(&endings), ..seen(&model, &layout, &[]) };
+    let seen = Snapshot { endings: Some(&endings), ..seen(&model, &layout, &[]) };
     let of = |probe: &mut dyn Probe| {
         let mut values = Values::default();
         probe.measure(&seen, &mut values);

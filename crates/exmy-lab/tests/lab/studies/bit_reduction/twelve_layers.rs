@@ -4,7 +4,7 @@ use exmy_lab::grid::GridPoint;
 use exmy_lab::measure::{Metric, Results};
 use exmy_lab::run_config::Setting;
 use exmy_lab::studies;
-use exmy_lab::studies::bit_reduction::deeper::shares;
+use exmy_lab::studies::bit_reduction::twelve_layers::shares;
 use exmy_lab::study_scale::StudyScale;
 use std::collections::BTreeSet;
 

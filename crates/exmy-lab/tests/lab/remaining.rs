@@ -1,5 +1,5 @@
 use exmy_lab::gather::{RecordedRun, State};
-use exmy_lab::left::{Left, Looks};
+use exmy_lab::remaining::{Looks, Remaining};
 use exmy_train::train::preset::preset;
 use exmy_train::train::record::Metrics;
 use exmy_train::train::run::{Folder, Summary};
@@ -63,7 +63,7 @@ fn planned_runs_count_as_those_of_their_recipe() {
     let left = Looks::default().look(&runs[..2], &states[..2], &planned);
     assert_eq!((left.all, left.not_begun), (None, 3));
     // Of the first run ever nothing is known at the first look.
-    assert_eq!(Looks::default().look(&runs[2..3], &states[2..3], &[]), Left::default());
+    assert_eq!(Looks::default().look(&runs[2..3], &states[2..3], &[]), Remaining::default());
 }
 
 #[test]

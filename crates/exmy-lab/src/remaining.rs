@@ -15,7 +15,7 @@ use std::time::Instant;
 
 /// What is known of the time to come.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Left {
+pub struct Remaining {
     /// Steps a second of runs that were seen at work at two steps.
     speeds: HashMap<PathBuf, f64>,
     /// Seconds that runs at work, and those that wait, still take once somebody works on them.
@@ -27,7 +27,7 @@ pub struct Left {
     pub all: Option<f64>,
 }
 
-impl Left {
+impl Remaining {
     /// Of runs at which nobody looks a second time.
     pub fn unseen(not_begun: usize) -> Self {
         Self { not_begun, ..Self::default() }
@@ -69,8 +69,13 @@ fn mean_of(known: &StepTimes<'_>, kind: Option<&str>) -> Option<f64> {
 
 impl Looks {
     /// Looks at runs once more; `not_begun` are the recipes of those that are planned.
-    pub fn look(&mut self, runs: &[RecordedRun], states: &[State], not_begun: &[String]) -> Left {
-        let mut left = Left::unseen(not_begun.len());
+    pub fn look(
+        &mut self,
+        runs: &[RecordedRun],
+        states: &[State],
+        not_begun: &[String],
+    ) -> Remaining {
+        let mut left = Remaining::unseen(not_begun.len());
         let all = || runs.iter().zip(states);
         for (run, _) in all().filter(|(_, state)| **state == State::AtWork) {
             if let Some(speed) = self.speed(run) {
