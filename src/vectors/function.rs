@@ -32,7 +32,6 @@ use crate::text::{Nearest, Short};
 
 /// What an operand or a result is.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[non_exhaustive]
 pub enum Kind {
     /// A code of a format.
     Format(Format),

@@ -479,6 +479,7 @@ fn modules_of_one_folder_use_each_other_in_one_direction() {
         "crates/exmy-lab/src",
         "crates/exmy-lab/src/bin/exmy",
         "crates/exmy-capi/src",
+        "crates/exmy-python/src",
     ];
     for source in crates {
         for (parent, graph) in siblings(&root.join(source)) {

@@ -10,7 +10,7 @@ use pyo3::types::PyBytes;
 use crate::array::{Input, Output, axis};
 use crate::format::{Address, Format, random};
 use crate::gpu::Gpu;
-use crate::gpu::blocks::GpuBlocks;
+use crate::gpu_blocks::GpuBlocks;
 use crate::{compute, value_error};
 
 /// What rounds a matrix: a format or a block format with modes and rules, as `Quantizer("nvfp4@sr8")`.

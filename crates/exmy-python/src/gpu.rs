@@ -6,9 +6,6 @@
 
 #![allow(unsafe_code)] // memory that PyTorch owns
 
-pub(crate) mod blocks;
-pub(crate) mod product;
-
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
@@ -28,7 +25,7 @@ pub(crate) struct Gpu {
 }
 
 /// An exception of what a GPU could not do.
-fn failed(error: impl std::fmt::Display) -> PyErr {
+pub(crate) fn failed(error: impl std::fmt::Display) -> PyErr {
     PyRuntimeError::new_err(error.to_string())
 }
 
@@ -48,6 +45,11 @@ impl Gpu {
         Ok(Self { index, cuda })
     }
 
+    /// Its number.
+    pub(crate) const fn index(&self) -> usize {
+        self.index
+    }
+
     /// What the layers compute with.
     pub(crate) const fn device(&self) -> &Cuda {
         &self.cuda
@@ -64,7 +66,8 @@ impl Gpu {
         Ok(Buffer::of(buffer.into(), len))
     }
 
-    fn memory<T: Element>(
+    /// The contiguous tensor at an address, of a shape.
+    pub(crate) fn memory<T: Element>(
         &self,
         address: &Bound<'_, PyAny>,
         [rows, cols]: [usize; 2],

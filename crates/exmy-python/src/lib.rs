@@ -12,6 +12,8 @@ mod blocks;
 mod evaluate;
 mod format;
 mod gpu;
+mod gpu_blocks;
+mod gpu_product;
 mod layers;
 mod product;
 
@@ -26,9 +28,9 @@ mod _exmy {
     #[pymodule_export]
     use crate::format::Format;
     #[pymodule_export]
-    use crate::gpu::blocks::GpuBlocks;
+    use crate::gpu_blocks::GpuBlocks;
     #[pymodule_export]
-    use crate::gpu::product::gemm_on;
+    use crate::gpu_product::gemm_on;
     #[pymodule_export]
     use crate::layers::{Plan, place_of};
     #[pymodule_export]

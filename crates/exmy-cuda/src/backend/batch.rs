@@ -145,7 +145,7 @@ pub(crate) trait Starter {
 
 /// A graph, and the parameters that it has.
 #[derive(Debug)]
-struct Made<G> {
+struct KnownGraph<G> {
     graph: G,
     batch: Batch,
 }
@@ -153,7 +153,7 @@ struct Made<G> {
 /// The graphs of a stream, by the kind of their batch.
 #[derive(Debug)]
 pub(crate) struct Graphs<G> {
-    made: HashMap<u64, Vec<Made<G>>>,
+    made: HashMap<u64, Vec<KnownGraph<G>>>,
     count: usize,
     seen: HashSet<u64>,
 }
@@ -200,7 +200,7 @@ impl<G> Graphs<G> {
             _ => {
                 let graph = on.make(batch)?;
                 on.all(&graph)?;
-                alike.push(Made { graph, batch: batch.clone() });
+                alike.push(KnownGraph { graph, batch: batch.clone() });
                 self.count += 1;
                 Ok(())
             }

@@ -24,7 +24,7 @@ pub(crate) struct Record(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
-    seen: Mutex<Seen>,
+    seen: Mutex<Progress>,
     /// Some transfers are through.
     moved: Condvar,
     ways: Ways,
@@ -57,7 +57,7 @@ struct Transfer {
 type Clock = Vec<usize>;
 
 #[derive(Default)]
-struct Seen {
+struct Progress {
     /// Where each stream has come to.
     streams: Vec<Clock>,
     /// What the host has waited for.
@@ -93,7 +93,7 @@ fn join(clock: &mut Clock, other: &[usize]) {
     clock.iter_mut().zip(other).for_each(|(time, &other)| *time = (*time).max(other));
 }
 
-impl Seen {
+impl Progress {
     fn touch(&mut self, doing: &'static str, stream: usize, all: &[(u64, usize, bool)]) {
         let done = self.done.clone();
         let clock = &mut self.streams[stream];
@@ -216,7 +216,7 @@ impl Record {
         Self(Arc::new(Shared { ways, ..Shared::default() }))
     }
 
-    fn seen(&self) -> MutexGuard<'_, Seen> {
+    fn seen(&self) -> MutexGuard<'_, Progress> {
         self.0.seen.lock().unwrap()
     }
 
@@ -288,7 +288,7 @@ impl Record {
         self.0.moved.notify_all();
     }
 
-    fn wait_while(&self, condition: impl FnMut(&mut Seen) -> bool) -> MutexGuard<'_, Seen> {
+    fn wait_while(&self, condition: impl FnMut(&mut Progress) -> bool) -> MutexGuard<'_, Progress> {
         self.0.moved.wait_while(self.seen(), condition).unwrap()
     }
 }

@@ -237,7 +237,7 @@ kernel! {
     }
 }
 
-/// The mean of the losses, summed in f64 from the first to the last; NaN for none.
+/// The mean of losses or other numbers, summed in f64 from the first to the last; NaN for none.
 pub fn mean<T: Real>(losses: &[T]) -> f64 {
     losses.iter().map(|loss| loss.to_f64()).fold(0.0, |sum, loss| sum + loss) / losses.len() as f64
 }

@@ -16,7 +16,7 @@ use exmy::safetensors::quoted;
 
 /// A value of the metadata.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Value {
+pub enum MetadataValue {
     /// A whole number of any width.
     Integer(i128),
     /// f32 or f64.
@@ -45,7 +45,7 @@ pub struct Tensor {
 /// What a GGUF file says of itself.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Gguf {
-    metadata: BTreeMap<String, Value>,
+    metadata: BTreeMap<String, MetadataValue>,
     tensors: BTreeMap<String, Tensor>,
 }
 
@@ -61,7 +61,7 @@ impl Gguf {
     /// # Errors
     /// If it is no whole GGUF file of these versions.
     pub fn parse(file: &[u8]) -> Result<Self> {
-        let mut left = Left { file, at: 0 };
+        let mut left = Cursor { file, at: 0 };
         if left.take(4, "the magic")? != MAGIC {
             return Err(Error::new("it does not begin with `GGUF`"));
         }
@@ -86,7 +86,7 @@ impl Gguf {
         }
         let alignment = match metadata.get("general.alignment") {
             None => 32,
-            Some(Value::Integer(alignment @ 1..=65536)) => *alignment as usize,
+            Some(MetadataValue::Integer(alignment @ 1..=65536)) => *alignment as usize,
             Some(_) => {
                 let works = "general.alignment is no number from 1 to 65536";
                 return Err(Error::new(works));
@@ -115,7 +115,7 @@ impl Gguf {
     }
 
     /// The value of a key.
-    pub fn get(&self, key: &str) -> Option<&Value> {
+    pub fn get(&self, key: &str) -> Option<&MetadataValue> {
         self.metadata.get(key)
     }
 
@@ -126,7 +126,7 @@ impl Gguf {
     pub fn text(&self, key: &str) -> Result<Option<&str>> {
         match self.get(key) {
             None => Ok(None),
-            Some(Value::Text(text)) => Ok(Some(text)),
+            Some(MetadataValue::Text(text)) => Ok(Some(text)),
             Some(_) => Err(Error::new(format!("{} is no text", quoted(key)))),
         }
     }
@@ -138,8 +138,8 @@ impl Gguf {
     pub fn number(&self, key: &str) -> Result<Option<f64>> {
         match self.get(key) {
             None => Ok(None),
-            Some(Value::Integer(number)) => Ok(Some(*number as f64)),
-            Some(Value::Float(number)) => Ok(Some(*number)),
+            Some(MetadataValue::Integer(number)) => Ok(Some(*number as f64)),
+            Some(MetadataValue::Float(number)) => Ok(Some(*number)),
             Some(_) => Err(Error::new(format!("{} is no number", quoted(key)))),
         }
     }
@@ -151,7 +151,7 @@ impl Gguf {
     pub fn texts(&self, key: &str) -> Result<Option<&[String]>> {
         match self.get(key) {
             None => Ok(None),
-            Some(Value::Texts(texts)) => Ok(Some(texts)),
+            Some(MetadataValue::Texts(texts)) => Ok(Some(texts)),
             Some(_) => Err(Error::new(format!("{} is no list of texts", quoted(key)))),
         }
     }
@@ -163,7 +163,7 @@ impl Gguf {
     pub fn numbers(&self, key: &str) -> Result<Option<&[f64]>> {
         match self.get(key) {
             None => Ok(None),
-            Some(Value::Numbers(numbers)) => Ok(Some(numbers)),
+            Some(MetadataValue::Numbers(numbers)) => Ok(Some(numbers)),
             Some(_) => Err(Error::new(format!("{} is no list of numbers", quoted(key)))),
         }
     }
@@ -180,12 +180,12 @@ impl Gguf {
 }
 
 /// What is left of a file that is read from its beginning.
-struct Left<'a> {
+struct Cursor<'a> {
     file: &'a [u8],
     at: usize,
 }
 
-impl<'a> Left<'a> {
+impl<'a> Cursor<'a> {
     fn take(&mut self, bytes: u64, what: &str) -> Result<&'a [u8]> {
         let left = &self.file[self.at..];
         let bytes = usize::try_from(bytes).ok().filter(|&bytes| bytes <= left.len());
@@ -219,37 +219,37 @@ impl<'a> Left<'a> {
     }
 
     /// A number of a type of the metadata.
-    fn scalar(&mut self, kind: u32) -> Result<Value> {
+    fn scalar(&mut self, kind: u32) -> Result<MetadataValue> {
         const WHAT: &str = "a value";
         Ok(match kind {
-            0 => Value::Integer(u8::from_le_bytes(self.bytes(WHAT)?).into()),
-            1 => Value::Integer(i8::from_le_bytes(self.bytes(WHAT)?).into()),
-            2 => Value::Integer(u16::from_le_bytes(self.bytes(WHAT)?).into()),
-            3 => Value::Integer(i16::from_le_bytes(self.bytes(WHAT)?).into()),
-            4 => Value::Integer(self.u32(WHAT)?.into()),
-            5 => Value::Integer(i32::from_le_bytes(self.bytes(WHAT)?).into()),
-            6 => Value::Float(f32::from_le_bytes(self.bytes(WHAT)?).into()),
+            0 => MetadataValue::Integer(u8::from_le_bytes(self.bytes(WHAT)?).into()),
+            1 => MetadataValue::Integer(i8::from_le_bytes(self.bytes(WHAT)?).into()),
+            2 => MetadataValue::Integer(u16::from_le_bytes(self.bytes(WHAT)?).into()),
+            3 => MetadataValue::Integer(i16::from_le_bytes(self.bytes(WHAT)?).into()),
+            4 => MetadataValue::Integer(self.u32(WHAT)?.into()),
+            5 => MetadataValue::Integer(i32::from_le_bytes(self.bytes(WHAT)?).into()),
+            6 => MetadataValue::Float(f32::from_le_bytes(self.bytes(WHAT)?).into()),
             7 => match self.bytes(WHAT)? {
-                [0] => Value::Bool(false),
-                [1] => Value::Bool(true),
+                [0] => MetadataValue::Bool(false),
+                [1] => MetadataValue::Bool(true),
                 [other] => return Err(Error::new(format!("{other} is no truth value"))),
             },
-            10 => Value::Integer(self.u64(WHAT)?.into()),
-            11 => Value::Integer(i64::from_le_bytes(self.bytes(WHAT)?).into()),
-            12 => Value::Float(f64::from_le_bytes(self.bytes(WHAT)?)),
+            10 => MetadataValue::Integer(self.u64(WHAT)?.into()),
+            11 => MetadataValue::Integer(i64::from_le_bytes(self.bytes(WHAT)?).into()),
+            12 => MetadataValue::Float(f64::from_le_bytes(self.bytes(WHAT)?)),
             _ => return Err(Error::new(format!("no value has the type {kind}"))),
         })
     }
 
-    fn value(&mut self, kind: u32) -> Result<Value> {
+    fn value(&mut self, kind: u32) -> Result<MetadataValue> {
         match kind {
-            8 => Ok(Value::Text(self.text("a text")?)),
+            8 => Ok(MetadataValue::Text(self.text("a text")?)),
             9 => self.list(),
             _ => self.scalar(kind),
         }
     }
 
-    fn list(&mut self) -> Result<Value> {
+    fn list(&mut self) -> Result<MetadataValue> {
         let kind = self.u32("the type of a list")?;
         let length = self.u64("the length of a list")?;
         if kind == 9 {
@@ -261,18 +261,20 @@ impl<'a> Left<'a> {
             for _ in 0..length {
                 texts.push(self.text("a text of a list")?);
             }
-            return Ok(Value::Texts(texts));
+            return Ok(MetadataValue::Texts(texts));
         }
         let mut numbers = Vec::new();
         for _ in 0..length {
             numbers.push(match self.scalar(kind)? {
-                Value::Integer(number) => number as f64,
-                Value::Float(number) => number,
-                Value::Bool(truth) => truth.into(),
-                Value::Text(_) | Value::Texts(_) | Value::Numbers(_) => unreachable!("a scalar"),
+                MetadataValue::Integer(number) => number as f64,
+                MetadataValue::Float(number) => number,
+                MetadataValue::Bool(truth) => truth.into(),
+                MetadataValue::Text(_) | MetadataValue::Texts(_) | MetadataValue::Numbers(_) => {
+                    unreachable!("a scalar")
+                }
             });
         }
-        Ok(Value::Numbers(numbers))
+        Ok(MetadataValue::Numbers(numbers))
     }
 
     /// Name, type, extents and place of a tensor.

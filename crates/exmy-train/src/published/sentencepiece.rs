@@ -45,7 +45,7 @@ pub(super) fn json(gguf: &Gguf, works: &str) -> Result<Vec<u8>> {
     }
     let truth = |rest: &str, default: bool| match gguf.get(&key(rest)) {
         None => Ok(default),
-        Some(gguf::Value::Bool(value)) => Ok(*value),
+        Some(gguf::MetadataValue::Bool(value)) => Ok(*value),
         Some(_) => Err(Error::new(format!("{} is not true or false", key(rest)))),
     };
     if truth("remove_extra_whitespaces", false)? {

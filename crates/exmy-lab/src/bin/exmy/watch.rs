@@ -51,7 +51,7 @@ taken to be as long as others of their recipe, as many at a time as now.
 With NO_COLOR set there are no colours.";
 
 /// A run as it is seen.
-struct Seen<'a> {
+struct WatchedRun<'a> {
     run: &'a RecordedRun,
     state: State,
     /// What is wrong with its records.
@@ -131,12 +131,13 @@ pub(crate) fn run(arguments: &Arguments, stop: &Stop) -> Result<u8> {
         let states: Vec<State> = found.map(|(found, what)| found.checked(what.is_some())).collect();
         let left = looks.look(&runs, &states, &not_begun(&arguments.runs)?);
         let is_whole = broken.is_empty() && missing.iter().all(Option::is_none);
-        let of = |((run, &state), missing)| Seen { run, state, missing };
-        let mut order: Vec<Seen<'_>> = runs.iter().zip(&states).zip(missing).map(of).collect();
+        let of = |((run, &state), missing)| WatchedRun { run, state, missing };
+        let mut order: Vec<WatchedRun<'_>> =
+            runs.iter().zip(&states).zip(missing).map(of).collect();
         if runs.len() > shown {
             order.sort_by_key(|seen| seen.state != State::AtWork);
         }
-        let row = |seen: &Seen<'_>| row(seen, &runs, &left);
+        let row = |seen: &WatchedRun<'_>| row(seen, &runs, &left);
         let rows: Vec<Row> = order.iter().take(shown).map(row).collect();
         drop(reading);
         let Lines { mut lines, state_at } = lines(&rows, width, terminal);

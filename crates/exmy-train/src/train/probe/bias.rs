@@ -19,6 +19,7 @@
 //! these tensors rho is 1.
 
 use super::{Needs, Probe, Snapshot, Values};
+use crate::nn::loss::mean;
 
 /// What the study's code adds to denominators.
 const LITTLE: f64 = 1e-12;
@@ -43,10 +44,6 @@ pub fn rho(g: &[f32], h: &[f32]) -> f64 {
 pub fn cosine(g: &[f32], h: &[f32]) -> f64 {
     let [g, h, _, product] = sums(g, h);
     product / (g.sqrt() * h.sqrt() + LITTLE)
-}
-
-fn mean(values: &[f32]) -> f64 {
-    values.iter().map(|&value| f64::from(value)).sum::<f64>() / values.len() as f64
 }
 
 /// What is compared.

@@ -19,7 +19,7 @@ use crate::nn::parameters::Role;
 use crate::train::old::modern;
 use exmy::error::{Error, Result};
 
-type Made = std::result::Result<Box<dyn Probe>, String>;
+type NewProbe = std::result::Result<Box<dyn Probe>, String>;
 
 /// A kind of probe.
 #[derive(Clone, Copy)]
@@ -35,7 +35,7 @@ pub struct Entry {
     pub measures: &'static str,
     /// What it takes besides the step.
     pub cost: &'static str,
-    make: fn(&str, Argument<'_>, &model::Config) -> Made,
+    make: fn(&str, Argument<'_>, &model::Config) -> NewProbe,
 }
 
 /// All of them.
@@ -254,7 +254,7 @@ fn has_gains(model: &model::Config) -> Result<(), String> {
     }
 }
 
-fn boxed<P: Probe + 'static>(probe: std::result::Result<P, String>) -> Made {
+fn boxed<P: Probe + 'static>(probe: std::result::Result<P, String>) -> NewProbe {
     Ok(Box::new(probe?))
 }
 
@@ -263,7 +263,7 @@ fn plain<P: Probe + 'static>(
     name: &str,
     argument: Argument<'_>,
     probe: std::result::Result<P, String>,
-) -> Made {
+) -> NewProbe {
     match argument {
         None => boxed(probe),
         Some(_) => Err(format!("`{}` takes no argument", name.split(':').next().unwrap_or(name))),

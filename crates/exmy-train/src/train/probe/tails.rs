@@ -18,6 +18,7 @@
 
 use super::moments::{Powers, brief, column_maxima, elements, quantile, sorted};
 use super::{Key, Of, Probe, Snapshot, Values};
+use crate::nn::loss::mean;
 use crate::nn::site::{Operand, Product, Site};
 use crate::recipe::{Observer, Rounded};
 use exmy::slice::View;
@@ -46,10 +47,6 @@ pub(super) fn is_first(product: Product, operand: Operand) -> bool {
         Operand::Input | Operand::Weight => product == Product::Forward,
         Operand::GradOutput => product == Product::GradInput,
     }
-}
-
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
 }
 
 /// The largest magnitude and the root mean square of each block that is not all zeros.

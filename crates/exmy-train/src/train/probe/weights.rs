@@ -16,6 +16,7 @@
 
 use super::moments::{Powers, elements, quantile, sorted};
 use super::{Key, Of, Probe, Snapshot, Values};
+use crate::nn::loss::mean;
 use crate::nn::model;
 use crate::nn::parameters::Role;
 use crate::nn::site::Operator;
@@ -159,7 +160,7 @@ impl Probe for Swiglu {
             let count = cosines.len() as f64;
             let high = cosines.iter().filter(|&&cosine| cosine > 0.5).count();
             for (part, value) in [
-                ("cos_mean", cosines.iter().sum::<f64>() / count),
+                ("cos_mean", mean(&cosines)),
                 ("cos_p99", quantile(&cosines, 0.99)),
                 ("cos_high", high as f64 / count),
             ] {
@@ -168,6 +169,6 @@ impl Probe for Swiglu {
             values.part("null", (2.0 / (core::f64::consts::PI * width as f64)).sqrt());
             all.extend(cosines);
         }
-        values.set(all.iter().sum::<f64>() / all.len() as f64);
+        values.set(mean(&all));
     }
 }

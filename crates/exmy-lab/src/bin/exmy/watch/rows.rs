@@ -1,6 +1,6 @@
 //! The lines of `exmy watch`: a row a run, in columns of which a narrow terminal has fewer.
 
-use super::Seen;
+use super::WatchedRun;
 use crate::rows::padded;
 use crate::show::shortened;
 use exmy::shown::printable;
@@ -59,7 +59,7 @@ pub(super) fn curve(losses: &[f64], done: f64) -> String {
 }
 
 /// The row of a run among others.
-pub(super) fn row(seen: &Seen<'_>, runs: &[RecordedRun], left: &Remaining) -> Row {
+pub(super) fn row(seen: &WatchedRun<'_>, runs: &[RecordedRun], left: &Remaining) -> Row {
     let (run, state) = (seen.run, seen.state);
     let step = run.metrics.last().map_or(0, |line| line.step);
     let steps = run.config.train.steps;

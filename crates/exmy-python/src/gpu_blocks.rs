@@ -7,9 +7,9 @@ use exmy::random::Philox;
 use exmy_cuda::{BlockTensor, Buffer, Converter, Element, View};
 use pyo3::prelude::*;
 
-use super::{Gpu, failed};
 use crate::array::axis;
 use crate::format::Format;
+use crate::gpu::{Gpu, failed};
 use crate::{compute, value_error};
 
 /// A matrix of packed codes with the scales of its blocks, in the memory of a GPU.
@@ -32,7 +32,7 @@ impl Gpu {
         let x = self.memory(x, [rows, cols])?;
         let work = || {
             let made = exmy_cuda::quantize(quantizer, View::new(&x, rows, cols)?, axis, random)?;
-            self.cuda.device().synchronize().map(|()| made)
+            self.device().device().synchronize().map(|()| made)
         };
         let tensor = compute(py, work).map_err(failed)?;
         Ok(GpuBlocks { gpu: self, tensor })
@@ -54,7 +54,7 @@ impl Gpu {
                 let mut out = self.memory::<$code>(out, [count, 1])?;
                 let work = || {
                     converter.encode_into(&x, &mut out)?;
-                    self.cuda.device().synchronize()
+                    self.device().device().synchronize()
                 };
                 compute(py, work).map_err(failed)
             }};
@@ -80,7 +80,7 @@ impl Gpu {
                 let codes = self.memory::<$code>(codes, [count, 1])?;
                 let work = || {
                     exmy_cuda::decode_into(format, &codes, &mut out)?;
-                    self.cuda.device().synchronize()
+                    self.device().device().synchronize()
                 };
                 compute(py, work).map_err(failed)
             }};
@@ -105,7 +105,7 @@ impl GpuBlocks {
         let mut out = self.gpu.memory(out, [count, 1])?;
         let work = || {
             work(&self.tensor, &mut out)?;
-            self.gpu.cuda.device().synchronize()
+            self.gpu.device().device().synchronize()
         };
         compute(py, work).map_err(failed)
     }
@@ -139,7 +139,7 @@ impl GpuBlocks {
             let (codes, scales) = (codes.try_clone()?, scales.try_clone()?);
             let axis = axis(along_cols);
             let made = BlockTensor::from_parts(format, axis, shape, codes, scales, tensor_scale)?;
-            gpu.cuda.device().synchronize().map(|()| made)
+            gpu.device().device().synchronize().map(|()| made)
         };
         // What can be wrong here is what was given.
         let tensor = compute(py, work).map_err(value_error)?;
@@ -149,7 +149,7 @@ impl GpuBlocks {
     /// The number of the GPU.
     #[getter]
     fn device(&self) -> usize {
-        self.gpu.index
+        self.gpu.index()
     }
 
     /// The block format's name.

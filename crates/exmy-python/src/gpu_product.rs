@@ -13,8 +13,8 @@ use exmy_cuda::{Buffer, Converter, Matrix, Order, Scales, View, ViewMut, decode_
 use pyo3::exceptions::PyNotImplementedError;
 use pyo3::prelude::*;
 
-use super::blocks::GpuBlocks;
-use super::{Gpu, failed};
+use crate::gpu::{Gpu, failed};
+use crate::gpu_blocks::GpuBlocks;
 use crate::product::{Given, across, needs_seed, spec, too_wide};
 use crate::{compute, value_error};
 
@@ -80,7 +80,7 @@ enum Ready<'a> {
 impl Ready<'_> {
     /// The same with what has to be computed first.
     fn made(self, gpu: &Gpu) -> exmy_cuda::Result<Self> {
-        let room = |count| gpu.cuda.device().zeros::<f32>(count);
+        let room = |count| gpu.device().device().zeros::<f32>(count);
         Ok(match self {
             Self::Image(tensor) => {
                 let mut image = room(tensor.shape().0 * tensor.shape().1)?;
@@ -216,7 +216,7 @@ pub(crate) fn gemm_on<'py>(
         if depth == 0 {
             // A sum of nothing, in every format.
             out.fill_bytes(0)?;
-            return gpu.cuda.device().synchronize();
+            return gpu.device().device().synchronize();
         }
         let (left, right) = (left.made(gpu)?, right.made(gpu)?);
         let (x, y) = (left.matrix(a_shape, a_turned)?, right.matrix(b_shape, b_turned)?);
@@ -232,7 +232,7 @@ pub(crate) fn gemm_on<'py>(
             let sums = out.try_clone()?;
             converter.fake_quantize_into(&sums, &mut out)?;
         }
-        gpu.cuda.device().synchronize()
+        gpu.device().device().synchronize()
     };
     compute(py, work).map_err(failed)
 }
