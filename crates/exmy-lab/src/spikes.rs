@@ -1,7 +1,7 @@
 //! What became of a run, from its losses and gradient norms: spikes, divergence, recovery.
 //!
 //! None of the papers that speak of spikes and divergence in few-bit training says in numbers what
-//! they are, so there are three detectors, each with its knobs and defaults:
+//! they are, so there are three detectors, each with its settings and their defaults:
 //!
 //! - [`Nats`] measures rises in nats against the scatter of the last losses; for cross-entropies, as in
 //!   the study of mantissa bits ("To FP8 and Back Again", arXiv 2405.18710), which foretells the outcome of

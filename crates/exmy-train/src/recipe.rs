@@ -13,7 +13,7 @@
 //! | a block format: `mxfp8-e4m3`, `e2m1/16:e8m0`, ... | it, blocks along each product's reduction axis |
 //! | `rht16>nvfp4`, `clip-e7m7`, ... | any other [`TensorFormat`] |
 //! | `mxfp8-mix` | `mxfp8-e4m3`; the output gradient in both backward products `mxfp8-e5m2` |
-//! | a paper's: `bitred-e8m3`, `chon`, ... | as in `docs/recipes.md`, with knobs: `chon+last=0` |
+//! | a paper's: `bitred-e8m3`, `chon`, ... | as in `docs/recipes.md`, with options: `chon+last=0` |
 //!
 //! | option | means |
 //! |---|---|
@@ -332,7 +332,7 @@ impl Recipe {
                 rules.extend(rule::forward_only());
             } else {
                 let rule = Rule::parse(key, value).map_err(|error| {
-                    let near = Nearest::new(key, options.knobs().iter().copied());
+                    let near = Nearest::new(key, options.names().iter().copied());
                     let other = ["out", "dw-out", "fwd-only"];
                     let near =
                         if near.names().is_empty() { Nearest::new(key, other) } else { near };

@@ -105,6 +105,8 @@ fn the_change_of_e4m3_is_noted_where_it_is_typed() {
         assert_eq!(with_input(&["vectors", function, "--count", "1"], b"").2, note);
     }
     assert_eq!(with_input(&["formats", "e4m3b8"], b"").2, note);
+    // A path is none.
+    assert!(!with_input(&["report", "none", "--out", "e4m3"], b"").2.contains("note"));
     // Blocks and bundles have names of their own.
     assert_eq!(with_input(&["formats", "mxfp8-e4m3"], b"").2.matches("note").count(), 0);
 }

@@ -1,6 +1,6 @@
 //! Recipes with a name: the papers', as rules.
 //!
-//! A bundle has knobs, written behind its name: `nv-nvfp4+last=0+sr-bits=4`. Which it has, what they are
+//! A bundle has options, written behind its name: `nv-nvfp4+last=0+sr-bits=4`. Which it has, what they are
 //! when not written, and where each number comes from is in `docs/recipes.md`, whose lists of rules are
 //! tested against this code.
 
@@ -22,7 +22,7 @@ use exmy::text::Nearest;
 pub(super) struct Options<'a> {
     items: Vec<(&'a str, &'a str)>,
     taken: Vec<bool>,
-    /// The knobs that were asked for, for suggestions.
+    /// Those that a bundle has asked for, for suggestions.
     asked: Vec<&'static str>,
 }
 
@@ -31,7 +31,7 @@ impl<'a> Options<'a> {
         Self { taken: vec![false; items.len()], items, asked: Vec::new() }
     }
 
-    /// The value of a knob, "" where there is none behind it. The last one counts.
+    /// The value of an option, "" where there is none behind it. The last one counts.
     fn get(&mut self, key: &'static str) -> Option<&'a str> {
         self.asked.push(key);
         let mut value = None;
@@ -43,7 +43,7 @@ impl<'a> Options<'a> {
         value
     }
 
-    /// A knob without value.
+    /// An option without value.
     fn flag(&mut self, key: &'static str) -> Result<bool, String> {
         match self.get(key) {
             None => Ok(false),
@@ -58,8 +58,19 @@ impl<'a> Options<'a> {
         key: &'static str,
         words: &[&'static str],
     ) -> Result<&'static str, String> {
-        let Some(value) = self.get(key) else { return Ok(words[0]) };
-        words.iter().copied().find(|word| *word == value).ok_or_else(|| {
+        let all: Vec<_> = words.iter().map(|&word| (word, word)).collect();
+        self.one_of(key, &all)
+    }
+
+    /// What one of some words means, the first of them where none is written.
+    fn one_of<T: Copy>(
+        &mut self,
+        key: &'static str,
+        all: &[(&'static str, T)],
+    ) -> Result<T, String> {
+        let Some(value) = self.get(key) else { return Ok(all[0].1) };
+        all.iter().find(|(word, _)| *word == value).map(|(_, meant)| *meant).ok_or_else(|| {
+            let words: Vec<&str> = all.iter().map(|(word, _)| *word).collect();
             let near = Nearest::new(value, words.iter().copied());
             let meant = if near.names().is_empty() {
                 String::new()
@@ -82,8 +93,8 @@ impl<'a> Options<'a> {
         self.items.iter().zip(&self.taken).map(|(&(key, value), &taken)| (key, value, taken))
     }
 
-    /// The knobs the bundle has.
-    pub(super) fn knobs(&self) -> &[&'static str] {
+    /// The names of the options that the bundle has.
+    pub(super) fn names(&self) -> &[&'static str] {
         &self.asked
     }
 }

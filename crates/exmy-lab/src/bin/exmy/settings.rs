@@ -339,8 +339,17 @@ fn names_e4m3(argument: &str) -> bool {
 }
 
 /// Says on stderr, for a release, that the meaning of `e4m3` changed, if it was typed.
-pub(crate) fn remark_on_e4m3(mut arguments: impl Iterator<Item = OsString>) {
-    if arguments.any(|argument| names_e4m3(&argument.to_string_lossy())) {
+pub(crate) fn remark_on_e4m3(arguments: impl Iterator<Item = OsString>) {
+    /// Options whose values are no formats.
+    const OTHERS: [&str; 4] = ["--out", "--report", "--prompt", "--save-curves"];
+    let arguments: Vec<_> = arguments.map(|one| one.to_string_lossy().into_owned()).collect();
+    let is_other = |text: &str| {
+        OTHERS.iter().any(|name| text.strip_prefix(name).is_some_and(|rest| rest.starts_with('=')))
+    };
+    let behind_other = |at: usize| at > 0 && OTHERS.contains(&arguments[at - 1].as_str());
+    let means =
+        |(at, text): (usize, &String)| names_e4m3(text) && !is_other(text) && !behind_other(at);
+    if arguments.iter().enumerate().any(means) {
         say!("note: e4m3 is OCP's (largest 448); the IEEE-like format is e4m3-ieee");
     }
 }

@@ -55,20 +55,48 @@ enum WeightBlocks {
     AlongForward,
 }
 
-/// What the knobs say of the operands of the products.
+/// Which operands of which products are meant.
+type Meant = fn(Product, Operand) -> bool;
+
+/// Values of `sr`: what is rounded stochastically.
+const STOCHASTIC: [(&str, Meant); 6] = [
+    ("grad", |_, operand| operand == Operand::GradOutput),
+    ("none", |_, _| false),
+    ("act", |_, operand| operand == Operand::Input),
+    ("weight", |_, operand| operand == Operand::Weight),
+    ("bwd", |product, _| product != Product::Forward),
+    ("all", |_, _| true),
+];
+
+/// Values of `rht`: what is rotated.
+const ROTATED: [(&str, Meant); 5] = [
+    ("wgrad", |product, _| product == Product::GradWeight),
+    ("none", |_, _| false),
+    ("fprop", |product, _| product == Product::Forward),
+    ("dgrad", |product, _| product == Product::GradInput),
+    ("all", |_, _| true),
+];
+
+/// Values of `4over6`: what chooses between two scales.
+const FOUR: [(&str, Meant); 4] = [
+    ("none", |_, _| false),
+    ("weights", |_, operand| operand == Operand::Weight),
+    ("acts", |_, operand| operand == Operand::Input),
+    ("all", |_, operand| operand != Operand::GradOutput),
+];
+
+/// What the options say of the operands of the products.
 struct Operands {
     side: u32,
     format: BlockFormat,
     weight: WeightBlocks,
-    /// Which operands are rounded stochastically, and how.
-    stochastic: &'static str,
+    stochastic: Meant,
     random: Rounding,
-    /// Which products are rotated, how, and whether the signs are drawn anew each step.
-    rotated: &'static str,
+    rotated: Meant,
     rotation: Hadamard,
+    /// Whether the signs of rotations are drawn anew in each step.
     fresh: bool,
-    /// Which operands choose between two scales.
-    four: &'static str,
+    four: Meant,
 }
 
 impl Operands {
@@ -92,12 +120,12 @@ impl Operands {
             Some(2) => WeightBlocks::AlongForward,
             _ => WeightBlocks::Square,
         };
-        let stochastic = options.choice("sr", &["grad", "none", "act", "weight", "bwd", "all"])?;
+        let stochastic = options.one_of("sr", &STOCHASTIC)?;
         let bits = options.get("sr-bits").unwrap_or("8");
         let random = random(bits).ok_or_else(|| {
             format!("+sr-bits={bits}: 1 to 32, with the variant a, b or c behind it: 8, 8b")
         })?;
-        let rotated = options.choice("rht", &["wgrad", "none", "fprop", "dgrad", "all"])?;
+        let rotated = options.one_of("rht", &ROTATED)?;
         let size = options.number("rht-size", side)?;
         let (signs, fresh) = match options.choice("rht-signs", &["fixed", "none", "fresh"])? {
             "none" => (Signs::Plus, false),
@@ -105,8 +133,10 @@ impl Operands {
         };
         let rotation = Hadamard::new(size as usize, signs)
             .map_err(|_| format!("+rht-size={size}: {:?}", Hadamard::SIZES))?;
-        let four = options.choice("4over6", &["none", "weights", "acts", "all"])?;
-        if !nvfp4 && four != "none" {
+        let four = options.one_of("4over6", &FOUR)?;
+        let chooses =
+            [Operand::Weight, Operand::Input].map(|operand| four(Product::Forward, operand));
+        if !nvfp4 && chooses.contains(&true) {
             return Err("+4over6: a choice between scales of NVFP4".into());
         }
         Ok(Self { side, format, weight, stochastic, random, rotated, rotation, fresh, four })
@@ -114,22 +144,11 @@ impl Operands {
 
     /// The numbers of an operand of a product.
     fn of(&self, product: Product, operand: Operand) -> TensorFormat {
-        use Operand::{GradOutput, Input, Weight};
-        let rotated = match product {
-            Product::Forward => matches!(self.rotated, "fprop" | "all"),
-            Product::GradInput => matches!(self.rotated, "dgrad" | "all"),
-            Product::GradWeight => matches!(self.rotated, "wgrad" | "all"),
-        };
-        let random = match (self.stochastic, operand) {
-            ("all", _) | ("grad", GradOutput) | ("weight", Weight) | ("act", Input) => true,
-            ("bwd", _) => product != Product::Forward,
-            _ => false,
-        };
+        use Operand::Weight;
+        let rotated = (self.rotated)(product, operand);
+        let random = (self.stochastic)(product, operand);
         // The choice is not combined with rotations or random bits, as Transformer Engine has it.
-        let four = match (self.four, operand) {
-            ("weights" | "all", Weight) | ("acts" | "all", Input) => !rotated && !random,
-            _ => false,
-        };
+        let four = (self.four)(product, operand) && !rotated && !random;
         let shape = match (operand, self.weight) {
             (Weight, WeightBlocks::Square) => Shape::Tile(self.side, self.side),
             _ => Shape::Along(self.side),
