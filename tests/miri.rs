@@ -159,12 +159,12 @@ fn blocks_touch_their_own_elements() {
 fn views_stay_inside() {
     let mut data: Vec<u16> = (0..40).collect();
     let (rows, cols) = (5, 7);
-    let view = View::with_strides(&data[1..], rows, cols, 8, 1).unwrap();
+    let view = View::with_strides(&data[1..], (rows, cols), (8, 1)).unwrap();
     for (i, j) in (0..rows).flat_map(|i| (0..cols).map(move |j| (i, j))) {
         assert_eq!(view.at(i, j), view.t().at(j, i));
         assert_eq!(usize::from(view.at(i, j)), 1 + 8 * i + j);
     }
-    assert!(View::with_strides(&data[2..], rows, cols, 8, 1).is_err(), "one short");
+    assert!(View::with_strides(&data[2..], (rows, cols), (8, 1)).is_err(), "one short");
     let out = ViewMut::new(&mut data, rows, 8);
     out.into_data().fill(3);
     assert!(data.iter().all(|x| *x == 3));

@@ -346,7 +346,7 @@ macro_rules! from_half {
                 use half::slice::HalfFloatSliceExt;
                 let codes: &[u16] = view.data().reinterpret_cast();
                 let (down, right) = (view.row_stride(), view.col_stride());
-                match View::with_strides(codes, view.rows(), view.cols(), down, right) {
+                match View::with_strides(codes, (view.rows(), view.cols()), (down, right)) {
                     Ok(codes) => Store::U16($format, codes).into(),
                     Err(_) => unreachable!("as many codes as numbers"),
                 }

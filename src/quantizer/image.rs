@@ -88,7 +88,7 @@ pub(super) fn write(
 
 /// The output read as an input.
 fn prepared(out: &[f32], rows: usize, cols: usize, stride: usize) -> View<'_, f32> {
-    match View::with_strides(out, rows, cols, stride, 1) {
+    match View::with_strides(out, (rows, cols), (stride, 1)) {
         Ok(view) => view,
         Err(_) => unreachable!("a view of the same shape"),
     }

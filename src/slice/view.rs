@@ -135,16 +135,16 @@ impl<'a, T> View<'a, T> {
         }
     }
 
-    /// A matrix with any strides.
+    /// A matrix of so many rows and columns with any strides: from row to row, from column to column.
     ///
     /// ```
     /// use exmy::slice::View;
     ///
     /// let data = [1, 2, 3, 4, 5];
-    /// let a = View::with_strides(&data, 2, 2, 3, 1)?; // without the last column of 2 x 3, one short
+    /// let a = View::with_strides(&data, (2, 2), (3, 1))?; // without the last column of 2 x 3, one short
     /// assert_eq!((a.at(0, 1), a.at(1, 1)), (2, 5));
-    /// assert_eq!(View::with_strides(&data, 4, 2, 0, 1)?.row(3), Some(&data[..2])); // one row four times
-    /// let error = View::with_strides(&data, 2, 3, 3, 1).unwrap_err();
+    /// assert_eq!(View::with_strides(&data, (4, 2), (0, 1))?.row(3), Some(&data[..2])); // one row four times
+    /// let error = View::with_strides(&data, (2, 3), (3, 1)).unwrap_err();
     /// assert!(error.to_string().ends_with("does not fit a slice of 5 elements"));
     /// assert_eq!((error.rows * error.cols, error.len), (6, 5));
     /// # Ok::<(), exmy::slice::ShapeError>(())
@@ -154,10 +154,8 @@ impl<'a, T> View<'a, T> {
     /// If an element would lie outside the slice.
     pub fn with_strides(
         data: &'a [T],
-        rows: usize,
-        cols: usize,
-        row_stride: usize,
-        col_stride: usize,
+        (rows, cols): (usize, usize),
+        (row_stride, col_stride): (usize, usize),
     ) -> Result<Self, ShapeError> {
         let layout = Strides { rows, cols, row_stride, col_stride }.check(data.len())?;
         Ok(Self { data, layout })

@@ -236,7 +236,7 @@ fn largest_magnitudes_that_are_none_are_refused() {
 #[test]
 fn matrices_larger_than_memory_are_refused() {
     let side = 1 << (usize::BITS / 2);
-    let x = View::with_strides(&[1.0_f32], side, side, 0, 0).unwrap();
+    let x = View::with_strides(&[1.0_f32], (side, side), (0, 0)).unwrap();
     for text in ["mxfp4", "nvfp4", "e2m1/tensor:e8m0", "e4m3", "bf16>mxfp8-e4m3"] {
         let quantizer: Quantizer = text.parse().unwrap();
         let error = quantizer.quantize(x, Axis::Cols, RANDOM).unwrap_err();

@@ -243,7 +243,7 @@ fn views_with_gaps() {
     for (i, j) in [(0, 0), (169, 209), (80, 100), (155, 209), (156, 0), (157, 0), (0, 209)] {
         let mut data = data.clone();
         data[i * down + j * right] = -77.0;
-        let x = View::with_strides(&data, rows, cols, down, right).unwrap();
+        let x = View::with_strides(&data, (rows, cols), (down, right)).unwrap();
         for (x, name) in [(x, "as it is"), (x.t(), "transposed")] {
             for text in ["nvfp4", "e4m3/tensor:f32"] {
                 let name = format!("{name}, largest at ({i}, {j})");

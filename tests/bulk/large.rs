@@ -70,7 +70,7 @@ fn large_matrices_of_blocks() {
         let same = whole.iter().zip(&few).all(|(a, b)| a.to_bits() == b.to_bits());
         assert!(same, "{text}");
         let down = image(View::new(&x, rows, cols), Axis::Rows);
-        let part = View::with_strides(&x, rows, 100, cols, 1).expect("a view");
+        let part = View::with_strides(&x, (rows, 100), (cols, 1)).expect("a view");
         if !text.contains("nvfp4") && !text.contains("sr") {
             let few = image(part, Axis::Rows);
             for (row, few) in down.chunks(cols).zip(few.chunks(100)) {

@@ -31,7 +31,7 @@ fn matrices_without_elements() {
     let transposed = a.rows_range(1..1).t();
     assert_eq!((transposed.rows(), transposed.cols(), transposed.row(2)), (3, 0, Some(&[][..])));
     assert_eq!(transposed.rows_range(1..3).row(1), Some(&[][..]));
-    let far = View::<i32>::with_strides(&[], 4, 0, usize::MAX, usize::MAX).unwrap();
+    let far = View::<i32>::with_strides(&[], (4, 0), (usize::MAX, usize::MAX)).unwrap();
     assert_eq!(far.row(3), Some(&[][..]));
     assert_eq!(far.rows_range(2..4).row(1), Some(&[][..]));
     // Rows that are apart and hold nothing: the first part takes what the slice has.
@@ -47,9 +47,9 @@ fn matrices_without_elements() {
 #[test]
 fn what_does_not_fit_is_refused() {
     let data = [0_u8; 5];
-    assert!(View::with_strides(&data, 2, 3, 3, 1).is_err());
-    assert!(View::with_strides(&data, 2, 3, 2, 1).is_ok());
-    assert!(View::with_strides(&data, usize::MAX, 2, usize::MAX, 1).is_err());
+    assert!(View::with_strides(&data, (2, 3), (3, 1)).is_err());
+    assert!(View::with_strides(&data, (2, 3), (2, 1)).is_ok());
+    assert!(View::with_strides(&data, (usize::MAX, 2), (usize::MAX, 1)).is_err());
     let mut data = [0_u8; 6];
     assert!(ViewMut::with_row_stride(&mut data, 2, 3, 2).is_err());
     assert_eq!(ViewMut::with_row_stride(&mut data, 1, 6, 2).unwrap().row_stride(), 6);

@@ -211,7 +211,7 @@ impl Matrix {
 
     pub(crate) fn operand(&self) -> Operand<'_> {
         fn view<'a, T>(x: &'a [T], [rows, cols, down, right]: [usize; 4]) -> View<'a, T> {
-            View::with_strides(x, rows, cols, down, right).unwrap()
+            View::with_strides(x, (rows, cols), (down, right)).unwrap()
         }
         match self {
             Self::Singles(x, strides) => view(x, *strides).into(),

@@ -95,7 +95,7 @@ unsafe fn view<'a>(
     let stride = if row_stride == 0 { cols } else { row_stride };
     // SAFETY: the caller's word.
     let numbers = unsafe { arrays.read(numbers, span(rows, cols, stride, 1)?, "numbers") }?;
-    View::with_strides(numbers, rows, cols, stride, 1).map_err(Failure::argument)
+    View::with_strides(numbers, (rows, cols), (stride, 1)).map_err(Failure::argument)
 }
 
 /// The quantizer of a text: a block format or a format, with a mode and a policy: `mxfp8-e4m3`, `nvfp4`,

@@ -70,7 +70,8 @@ impl<'a> ExmyMatrix<'a> {
         let count = span(rows, cols, down, right)?;
         macro_rules! view {
             ($numbers:expr) => {
-                View::with_strides($numbers, rows, cols, down, right).map_err(Failure::argument)?
+                View::with_strides($numbers, (rows, cols), (down, right))
+                    .map_err(Failure::argument)?
             };
         }
         // SAFETY: the caller's word.

@@ -26,7 +26,7 @@ fn views_have_strides() {
         image_into(&quantizer, view, Axis::Cols, None, place).unwrap();
         let out = out.to_vec().unwrap();
         let mut expected = vec![0.0; 2000];
-        let host = HostView::with_strides(&x[first..], 20, 32, stride, 1).unwrap();
+        let host = HostView::with_strides(&x[first..], (20, 32), (stride, 1)).unwrap();
         let mut dense = vec![0.0; 640];
         quantizer.image_into(host, Axis::Cols, None, HostViewMut::new(&mut dense, 20, 32));
         for i in 0..20 {

@@ -485,6 +485,7 @@ impl<T: Copy> Host<'_, T> {
     /// Never: a matrix is read whole.
     pub fn view(&self) -> View<'_, T> {
         let Self { numbers, rows, cols, stride } = self;
-        View::with_strides(numbers, *rows, *cols, *stride, 1).expect("a matrix that was read whole")
+        View::with_strides(numbers, (*rows, *cols), (*stride, 1))
+            .expect("a matrix that was read whole")
     }
 }

@@ -504,7 +504,7 @@ impl<'a, T: Real> Matrix<'a, Cpu<T>> {
     /// Never: a matrix lies within its memory.
     pub fn view(self) -> View<'a, T> {
         let Shape { rows, cols, stride } = self.shape;
-        View::with_strides(self.data.numbers(), rows, cols, stride, 1).expect("checked before")
+        View::with_strides(self.data.numbers(), (rows, cols), (stride, 1)).expect("checked before")
     }
 }
 
