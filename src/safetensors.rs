@@ -9,6 +9,8 @@
 //! what such a file says of itself, [`Reader::read_blocks`] and [`Reader::read_values`] read its
 //! tensors, and [`dequantize`] writes their values. [`store()`] writes tensors that the caller has rounded.
 //! [`Survey`] sums up what numbers look like.
+//!
+//! Errors say in words what was wrong; [`Fault::of`] says it to a program.
 
 #![forbid(unsafe_code)]
 

@@ -3,13 +3,14 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use super::CopyReason;
+use super::{CopyReason, Dtype};
 use crate::error::Error;
+use crate::quantizer::Target;
 use crate::shown::printable_path;
 use crate::text::Nearest;
 
-/// Why work on a safetensors file failed: a cause of the [`Error`], unless that is an
-/// [`io::Error`](std::io::Error).
+/// Why work on a safetensors file failed: a cause of the [`Error`], where neither the file system nor a
+/// mistake in the options of the call is.
 ///
 /// ```
 /// use exmy::safetensors::{Fault, Reader};
@@ -60,6 +61,20 @@ pub enum Fault {
     NotQuantized {
         /// The name that was asked for.
         name: String,
+    },
+    /// The tensor's elements are no floating-point numbers.
+    NotFloat {
+        /// The tensor.
+        name: String,
+        /// The type of its elements.
+        dtype: Dtype,
+    },
+    /// The tensor was quantized to a format without blocks, and blocks were asked for.
+    NoBlocks {
+        /// The tensor.
+        name: String,
+        /// Its format.
+        format: Target,
     },
     /// A tensor, or what is made of it, is larger than the memory there is.
     TooLarge {
@@ -140,6 +155,12 @@ impl fmt::Display for Fault {
             Self::OutputIsInput { path } => write!(f, "{} is the input", printable_path(path)),
             Self::NoTensor { name } => write!(f, "there is no tensor {}", quoted(name)),
             Self::NotQuantized { name } => write!(f, "{} is no quantized tensor", quoted(name)),
+            Self::NotFloat { name, dtype } => {
+                write!(f, "tensor {} is {dtype}, not of floating-point numbers", quoted(name))
+            }
+            Self::NoBlocks { name, format } => {
+                write!(f, "{} is in {format}, without blocks", quoted(name))
+            }
             Self::TooLarge { name, bytes } => {
                 write!(f, "tensor {} needs {bytes} bytes of memory at once", quoted(name))
             }

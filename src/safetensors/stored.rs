@@ -259,9 +259,7 @@ impl<R: Read + Seek> Reader<R> {
         let record = self.record(name)?;
         let Target::Block(format) = record.target() else {
             let format = record.target();
-            return Err(
-                self.fault(Error::new(format!("{} is in {format}, without blocks", quoted(name))))
-            );
+            return Err(self.fault(Fault::NoBlocks { name: name.to_owned(), format }));
         };
         let parts = record.parts(name).map_err(|error| self.fault(error))?;
         let path = printable_path(self.path()).to_string();

@@ -8,10 +8,9 @@
 
 use std::io::{Read, Seek};
 
-use super::Reader;
-use super::fault::quoted;
 use super::values::{Floats, Piece};
-use crate::error::{Error, Result};
+use super::{Fault, Reader};
+use crate::error::Result;
 use crate::format::Format;
 
 /// Range and outliers of a tensor's elements.
@@ -250,12 +249,9 @@ impl<R: Read + Seek> Reader<R> {
         let dtype = entry.dtype;
         let some = entry.shape.len() > 1 && entry.count() > 0;
         let channels = entry.shape.last().filter(|_| some).copied();
-        let format = dtype.format().ok_or_else(|| {
-            let name = quoted(name);
-            self.fault(Error::new(format!(
-                "tensor {name} is {dtype}, not of floating-point numbers"
-            )))
-        })?;
+        let format = dtype
+            .format()
+            .ok_or_else(|| self.fault(Fault::NotFloat { name: name.to_owned(), dtype }))?;
         self.survey_codes(name, format, channels)
     }
 

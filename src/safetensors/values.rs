@@ -182,12 +182,9 @@ impl<R: Read + Seek> Reader<R> {
     pub fn read_f32(&mut self, name: &str) -> Result<Vec<f32>> {
         let entry = self.entry(name)?;
         let (dtype, count) = (entry.dtype, entry.count());
-        let format = dtype.format().ok_or_else(|| {
-            let name = quoted(name);
-            self.fault(Error::new(format!(
-                "tensor {name} is {dtype}, not of floating-point numbers"
-            )))
-        })?;
+        let format = dtype
+            .format()
+            .ok_or_else(|| self.fault(Fault::NotFloat { name: name.to_owned(), dtype }))?;
         let mut numbers = Vec::new();
         self.reserve(name, &mut numbers, count)?;
         let mut piece = Piece::default();

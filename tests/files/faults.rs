@@ -16,7 +16,8 @@ fn fault<T>(result: Result<T, Error>) -> Fault {
 #[test]
 fn of_reading() {
     let (folder, input, output) = places();
-    write(&input, &[("w", Dtype::F32, &[3, 32], f32_bytes(&numbers(96, 1)))]);
+    let x = f32_bytes(&numbers(96, 1));
+    write(&input, &[("w", Dtype::F32, &[3, 32], x.clone())]);
     let mut reader = Reader::open(&input).unwrap();
     let none = Fault::NoTensor { name: "v".into() };
     assert_eq!(fault(reader.read_f32("v")), none);
@@ -42,6 +43,14 @@ fn of_reading() {
     std::fs::write(&output, [&length, claims.as_bytes()].concat()).unwrap();
     let reader = Reader::open(&output).unwrap();
     assert!(matches!(fault(reader.record("w")), Fault::Damaged { .. }));
+    write(&input, &[("n", Dtype::I32, &[1], vec![0; 4]), ("w", Dtype::F32, &[3, 32], x.clone())]);
+    let whole = Fault::NotFloat { name: "n".into(), dtype: Dtype::I32 };
+    let mut reader = Reader::open(&input).unwrap();
+    assert_eq!(fault(reader.read_f32("n")), whole);
+    assert_eq!(fault(reader.survey("n")), whole);
+    convert(&input, &output, &options("e5m2"));
+    let plain = Fault::NoBlocks { name: "w".into(), format: exmy::Format::E5M2.into() };
+    assert_eq!(fault(Reader::open(&output).unwrap().read_blocks("w")), plain);
     // What the file system says is no fault.
     let error = Reader::open(path.join("none")).unwrap_err();
     assert_eq!((Fault::of(&error), error.io_kind()), (None, Some(std::io::ErrorKind::NotFound)));

@@ -4,6 +4,7 @@
 //! Figures and tables are numbered as in the study; `F-zeta` is its figure of the gradient bias, `Nb-1` and
 //! `Nb-2` come from its published notebook, `Ext` answers what reviewers asked.
 
+pub mod before;
 pub mod bias;
 pub mod causes;
 pub mod grids;
@@ -27,6 +28,7 @@ use crate::measure::{Metric, Pick};
 use crate::study_scale::StudyScale;
 use crate::view::columns::{DIVERGED, HIGH, LOSS, LOW, RUNS, SPIKE_COUNT, SPIKED};
 use crate::view::{Show, View, by_point, column_of, level_of};
+use before::BEFORE;
 use causes::{CAUSES, ELEMENTS};
 use exmy_train::nn::decoder::QkNorm;
 use exmy_train::nn::model::Config as Model;
@@ -39,7 +41,7 @@ use grids::{
 use models::{
     DAMAGE, GAPS, HYPERPARAMETERS, LAWS, ONSETS, PAIRS, SEARCHED, SIMPLIFIED, VARIATIONS,
 };
-use operands::{OF_OTHER_OPERANDS, OF_THE_WEIGHTS};
+use operands::{OF_OTHER_OPERANDS, OF_THE_WEIGHTS, OF_UNROUNDED_WEIGHTS};
 use own_size::{LONGER, OTHER_PROXIES, OTHER_RATES, OWN_SIZE};
 
 /// The study.
@@ -65,6 +67,8 @@ pub(crate) const PAPER: Paper = Paper {
         &LONGER,
         &OF_THE_WEIGHTS,
         &OF_OTHER_OPERANDS,
+        &BEFORE,
+        &OF_UNROUNDED_WEIGHTS,
         &LAST_BIN,
         &ZETA,
         &INTERVENTIONS,

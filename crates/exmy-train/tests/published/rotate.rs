@@ -127,8 +127,8 @@ fn at(
     recipe: &str,
     (config, weights, tokens): &(Config, Vec<f32>, Vec<u32>),
 ) -> [Vec<f32>; 2] {
-    struct Snapshot(Place, Vec<f32>);
-    impl Observer for Snapshot {
+    struct SeenPlace(Place, Vec<f32>);
+    impl Observer for SeenPlace {
         fn place(&mut self, layer: Option<u32>, place: Place, _: bool, values: View<'_, f32>) {
             if (layer, place) == (Some(0), self.0) {
                 self.1 = values.data().to_vec();
@@ -138,7 +138,7 @@ fn at(
     let mut decoder = Decoder::<Cpu>::new(*config).unwrap();
     let recipe: Recipe = recipe.parse().unwrap();
     let plan = Plan::new(&recipe, decoder.layout(), 1).unwrap();
-    let (mut images, mut seen) = (Images::default(), Snapshot(place, Vec::new()));
+    let (mut images, mut seen) = (Images::default(), SeenPlace(place, Vec::new()));
     let phase = Phase::Evaluate { step: 0, pass: 0 };
     let mut engine = Engine::new(&plan, 0, phase, &mut images).observed(&mut seen);
     let logits = decoder.last_logits(weights, tokens, &mut engine).numbers().to_vec();

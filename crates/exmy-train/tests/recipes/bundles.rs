@@ -467,7 +467,7 @@ fn scaled() -> [Vec<f32>; 3] {
 }
 
 #[test]
-fn knobs_of_nv_nvfp4() {
+fn options_of_nv_nvfp4() {
     let (control, _) = train("nv-nvfp4");
     let changed = |option: &str| -> Vec<(Product, Operand)> {
         let (kept, _) = train(&format!("nv-nvfp4{option}"));

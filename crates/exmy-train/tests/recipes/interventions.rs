@@ -6,7 +6,7 @@ use exmy_train::train::data::{DataOptions, Dataset, Source};
 use exmy_train::train::preset::preset;
 use exmy_train::train::trainer::Trainer;
 
-use crate::knobs::{Snapshot, Watch};
+use crate::options::{SeenOperand, Watch};
 use crate::restated::bf16_away;
 
 /// A proxy of two blocks of width 32, 16 rows a step, whose optimizer keeps the gradient as it is.
@@ -41,7 +41,7 @@ fn forward_only_keeps_the_product_of_gate_and_up() {
         // After one step the momentum is the gradient.
         (watch.seen, trainer.state().m[range].to_vec())
     };
-    let of = |seen: &[Snapshot], product, operand| -> Vec<f32> {
+    let of = |seen: &[SeenOperand], product, operand| -> Vec<f32> {
         let one = seen.iter().find(|seen| (seen.product, seen.operand) == (product, operand));
         one.unwrap().after.clone()
     };
@@ -68,12 +68,12 @@ fn forward_only_keeps_the_product_of_gate_and_up() {
     assert!(error(&x) < 1e-6 && error(&rounded) > 1e-4, "{} {}", error(&x), error(&rounded));
     // Where the backward pass is rounded, so is the product; forward reads the same numbers.
     let (plain, _) = first("mxpaper-e4m3");
-    let before = |seen: &[Snapshot], product| -> Vec<f32> {
+    let before = |seen: &[SeenOperand], product| -> Vec<f32> {
         let mut inputs = seen.iter().filter(|seen| seen.operand == Operand::Input);
         inputs.find(|seen| seen.product == product).unwrap().before.clone()
     };
     assert_eq!(before(&plain, Product::GradWeight), rounded);
-    let forward = |seen: &[Snapshot]| of(seen, Product::Forward, Operand::Input);
+    let forward = |seen: &[SeenOperand]| of(seen, Product::Forward, Operand::Input);
     assert_eq!(forward(&seen), forward(&plain));
 }
 

@@ -5,8 +5,8 @@ mod bundles;
 mod docs;
 mod hot;
 mod interventions;
-mod knobs;
 mod mechanisms;
+mod options;
 mod restated;
 mod sums;
 
@@ -197,9 +197,9 @@ type Sight = (Operator, Product, Operand, (usize, usize), bool);
 
 /// Keeps what it sees.
 #[derive(Default)]
-struct Snapshot(Vec<Sight>);
+struct SeenSites(Vec<Sight>);
 
-impl Observer for Snapshot {
+impl Observer for SeenSites {
     fn operand(&mut self, seen: &Rounded<'_>) {
         let Rounded { site, product, operand, before, after, .. } = *seen;
         assert_eq!((before.rows(), before.cols()), (after.rows(), after.cols()));
@@ -212,7 +212,7 @@ impl Observer for Snapshot {
 
 #[test]
 fn an_observer_sees_every_operand_and_changes_nothing() {
-    let mut seen = Snapshot::default();
+    let mut seen = SeenSites::default();
     assert_eq!(products("mxfp4@sr8", Some(&mut seen)), products("mxfp4@sr8", None));
     let expected: Vec<Sight> = [
         (Product::Forward, [Operand::Input, Operand::Weight]),
@@ -232,7 +232,7 @@ fn an_observer_sees_every_operand_and_changes_nothing() {
     })
     .collect();
     assert_eq!(seen.0, expected);
-    let mut seen = Snapshot::default();
+    let mut seen = SeenSites::default();
     products("f32", Some(&mut seen));
     assert!(seen.0.iter().all(|(.., changed)| !changed) && seen.0.len() == 12);
 }

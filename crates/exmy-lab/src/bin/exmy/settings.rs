@@ -327,8 +327,8 @@ fn names_e4m3(argument: &str) -> bool {
         });
         let begins =
             before.is_empty() || before.ends_with("_to_") || before.ends_with(['=', ':', ',', '>']);
-        let goes_on =
-            behind.starts_with(|c: char| c.is_ascii_alphanumeric()) || behind.starts_with("-ieee");
+        let goes_on = behind.starts_with(|c: char| c.is_ascii_alphanumeric() || "./\\".contains(c))
+            || behind.starts_with("-ieee");
         // The elements of `mxpaper` have always been OCP's.
         let is_element =
             ["w=", "a=", "-bp=", "g-ex=", "g-os="].iter().any(|key| before.ends_with(key));
@@ -341,7 +341,8 @@ fn names_e4m3(argument: &str) -> bool {
 /// Says on stderr, for a release, that the meaning of `e4m3` changed, if it was typed.
 pub(crate) fn remark_on_e4m3(arguments: impl Iterator<Item = OsString>) {
     /// Options whose values are no formats.
-    const OTHERS: [&str; 4] = ["--out", "--report", "--prompt", "--save-curves"];
+    const OTHERS: [&str; 6] =
+        ["--out", "--report", "--prompt", "--data", "--curves", "--save-curves"];
     let arguments: Vec<_> = arguments.map(|one| one.to_string_lossy().into_owned()).collect();
     let is_other = |text: &str| {
         OTHERS.iter().any(|name| text.strip_prefix(name).is_some_and(|rest| rest.starts_with('=')))

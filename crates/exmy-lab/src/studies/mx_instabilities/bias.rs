@@ -12,17 +12,23 @@ use crate::statistics::{mann_kendall, median, sign_test};
 use crate::store::Trained;
 use exmy::error::Result;
 
-pub(crate) const ASKS: Criterion = Criterion::new(
+/// What the study says of the bias.
+pub(super) const CLAIM: Criterion = Criterion::new(
     &[
-        ask("rho of equal weights", Is::So("rises over the runs and the cosine falls"), By::Signs(SURE)),
+        ask(
+            "rho of equal weights",
+            Is::So("rises over the runs and the cosine falls"),
+            By::Signs(SURE),
+        ),
         ask("rho before every divergence", Is::AtLeast(LARGE), By::Value),
     ],
     Opposite::Any(&[
         ask("rho", Is::So("falls and the cosine rises"), By::Signs(SURE)),
         ask("no divergence", Is::So("comes after such a rho"), By::Value),
     ]),
-)
-.noted(|| {
+);
+
+pub(crate) const ASKS: Criterion = CLAIM.noted(|| {
     format!(
         "Trends are of the steps up to where runs diverge, and rho counts where it stays for {ROW} records. \
          The control is a run whose gradients are rounded to E3M2 without a scale from its middle on: it \
@@ -179,7 +185,8 @@ fn all(results: &Results<'_>) -> Result<Vec<(String, RunConfig, Trained)>> {
     Ok(all)
 }
 
-pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
+/// What each of some runs shows, as pictures, one of each name, and a table.
+pub(super) fn measured(runs: Vec<(String, RunConfig, Trained)>) -> Result<(Vec<Part>, Vec<Drift>)> {
     let mut table = Table::new(
         "medians over the first and the last fifth of a run; onset: the first step from which on rho is at \
          least 1 in three records; divergence: the loss ten times above its lowest level to the end",
@@ -199,7 +206,7 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
     );
     let (mut parts, mut seen) = (Vec::new(), Vec::new());
     let mut drawn: Vec<String> = Vec::new();
-    for (name, planned, run) in all(results)? {
+    for (name, planned, run) in runs {
         let outcome = Outcome::of(run, &planned);
         let values = |probe: &str| outcome.trained.values(probe);
         let (rho, cos) = (values("rho_same")?, values("cos_same")?);
@@ -238,6 +245,11 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
         }
     }
     parts.push(Part::Table(table));
+    Ok((parts, seen))
+}
+
+pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
+    let (parts, seen) = measured(all(results)?)?;
     let searched = search(results, &SEARCH_MX)?;
     let verdict = judge(&seen);
     let verdict = verdict.with(format!("{}; the search: {}", verdict.reason(), words(&searched)));

@@ -2,8 +2,9 @@
 //!
 //! The study blames the gains of norms: whole blocks of them enter the last bin of E4M3 and become one value.
 //! Each recipe differs from the study's text in one thing. Some keep the gains out of that bin, some take the
-//! same clamp out elsewhere, some change what the errors are like. All sums are those of Hopper's tensor
-//! cores, in the recipe that they are compared with as well, which takes half the time of F2-10's order.
+//! same clamp out elsewhere, some change what the errors are like. Sums are those of Hopper's tensor cores,
+//! in the recipe that they are compared with as well, which takes half the time of F2-10's order. The
+//! backward pass in f32 has operands that those cores do not take, so its sums are in f32, too.
 
 use super::survival::Survival;
 use super::*;

@@ -1,10 +1,12 @@
-//! F2-16 and F2-17: which operand's stochastic rounding delays divergence, questions of our own after F2-11.
+//! F2-16, F2-17 and F2-19: which operand's rounding makes the proxy diverge, questions of our own after
+//! F2-11.
 //!
 //! Stochastic rounding of all operands delays it there, though its errors are larger. The reason may be that
 //! rounding to nearest errs the same way in step after step. Then it is the weights that matter: in most
 //! steps a weight moves by less than the spacing of E4M3, so that its error stays, while inputs and gradients
 //! are new numbers in each step. So one operand at a time is rounded stochastically, the others to nearest.
-//! The two were one figure until the runs of F2-16 were complete and half of F2-17's.
+//! The first two were one figure until the runs of F2-16 were complete and half of F2-17's. F2-19 is the
+//! direct control: weights that keep bfloat16 from the first step, all else in MX.
 
 use super::causes::{TEXT, changed};
 use super::survival::Survival;
@@ -21,6 +23,10 @@ const GRADIENTS: &str = "stochastic gradients";
 
 const OF_WEIGHTS: &[Level] =
     &[TEXT, level(WEIGHTS, changed!("+weight=bf16@rna>mxfp8-e4m3@microxcaling@sr16"))];
+
+const UNROUNDED: &str = "weights in bfloat16";
+
+const OF_UNROUNDED: &[Level] = &[TEXT, level(UNROUNDED, changed!("+bf16-weight"))];
 
 const OF_OTHERS: &[Level] = &[
     TEXT,
@@ -81,6 +87,20 @@ pub(super) static OF_OTHER_OPERANDS: Figure = Figure {
         )]),
         effect: EffectSize::Stated,
         find: |results| find(results, &[INPUTS, GRADIENTS]),
+    },
+    views: &[],
+};
+
+pub(super) static OF_UNROUNDED_WEIGHTS: Figure = Figure {
+    id: "F2-19",
+    title: "whether weights in bfloat16 alone delay divergence",
+    source: "the direct control of F2-16; F4 changes weights to bfloat16 shortly before a divergence",
+    says: "Weights that are not rounded to MX delay divergence, while inputs and gradients are.",
+    grid: grid(&[Axis::new("numbers", OF_UNROUNDED)]),
+    judged: Judged::Own {
+        asks: asks(&[ask("runs whose weights alone are in bfloat16", LATER, By::LogRank(LEVEL))]),
+        effect: EffectSize::Stated,
+        find: |results| find(results, &[UNROUNDED]),
     },
     views: &[],
 };

@@ -1,3 +1,4 @@
+mod before;
 mod bias;
 mod causes;
 mod interventions;

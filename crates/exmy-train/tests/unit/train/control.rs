@@ -52,9 +52,9 @@ fn parts_of_recipes() {
     // Also under another spelling, and where the base has an option of that name.
     assert_eq!(RecipeChange::Text("+out=bfloat16".into()).change(&once).unwrap(), once);
     let chon: Recipe = "chon".parse().unwrap();
-    let knob = RecipeChange::Text("+last=0".into()).change(&chon).unwrap();
-    assert_eq!(knob, "chon+last=0".parse().unwrap());
-    assert_ne!(knob.rules(), chon.rules());
+    let changed = RecipeChange::Text("+last=0".into()).change(&chon).unwrap();
+    assert_eq!(changed, "chon+last=0".parse().unwrap());
+    assert_ne!(changed.rules(), chon.rules());
     assert!(change("\"+tensor\"").unwrap_err().contains("begins with a plus sign and an option"));
     // What is appended by turns is not kept for ever.
     let other = RecipeChange::Text("+out=f16".into());

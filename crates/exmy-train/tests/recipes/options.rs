@@ -1,4 +1,4 @@
-//! Knobs of the bundles that are more than a format: how products are summed, masks without a mantissa,
+//! Options of the bundles that are more than a format: how products are summed, masks without a mantissa,
 //! scales before few exponents, centred random bits, sequences, the end of a norm.
 
 use std::collections::BTreeMap;
@@ -159,7 +159,7 @@ fn centred_random_bits() {
 }
 
 /// An operand before and after, row-major, and its columns.
-pub(crate) struct Snapshot {
+pub(crate) struct SeenOperand {
     pub(crate) product: Product,
     pub(crate) operand: Operand,
     pub(crate) before: Vec<f32>,
@@ -170,7 +170,7 @@ pub(crate) struct Snapshot {
 /// The operands of a site.
 pub(crate) struct Watch {
     pub(crate) site: Site,
-    pub(crate) seen: Vec<Snapshot>,
+    pub(crate) seen: Vec<SeenOperand>,
 }
 
 impl Observer for Watch {
@@ -181,7 +181,7 @@ impl Observer for Watch {
                 (0..x.rows()).flat_map(|i| (0..x.cols()).map(move |j| x.at(i, j))).collect()
             };
             let (cols, before, after) = (before.cols(), all(before), all(after));
-            self.seen.push(Snapshot { product, operand, before, after, cols });
+            self.seen.push(SeenOperand { product, operand, before, after, cols });
         }
     }
 }
@@ -228,7 +228,7 @@ fn bumps_by_position_stay_in_their_sequence() {
     let watch = step("mxpaper-e4m3+bump=code", "nano", &settings, site);
     let mut count = 0;
     let of_weights = watch.seen.iter().filter(|seen| seen.product == Product::GradWeight);
-    for Snapshot { operand, before, after, cols, .. } in of_weights {
+    for SeenOperand { operand, before, after, cols, .. } in of_weights {
         count += 1;
         let column = |x: &[f32], j: usize| -> Vec<f32> {
             x.iter().skip(j).step_by(*cols).copied().collect()
