@@ -58,7 +58,7 @@ pub enum Test {
     /// The same, but the opposite of one is enough.
     Every { axis: &'static str, test: &'static Test },
     /// The mean over seeds of a value lies above a bound, or below it, by its interval.
-    Bound { value: Value, bound: f64, above: bool },
+    Bound { value: PerSeed, bound: f64, above: bool },
     /// What a probe measured rises, or falls, in each run, by the test of Mann and Kendall.
     Rising { probed: Probed, of: Pick, falls: bool },
     /// No run has a spike or diverges; that one diverges is the opposite.
@@ -90,7 +90,7 @@ pub enum Test {
 
 /// A number for each seed.
 #[derive(Clone, Copy, Debug)]
-pub enum Value {
+pub enum PerSeed {
     /// A metric of a grid point.
     Of(Metric, Pick),
     /// A metric of a grid point less that of another.
@@ -103,7 +103,7 @@ pub enum Value {
     Sum(&'static [(f64, Metric, Pick)]),
 }
 
-impl Value {
+impl PerSeed {
     fn of(&self, place: &Place<'_>) -> Result<Vec<f64>> {
         let values = |pick: Pick, metric| {
             place.results.values(place.results.point(pick, &place.here), metric)

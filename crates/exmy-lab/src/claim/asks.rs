@@ -1,9 +1,9 @@
 //! Claims in words.
 
-use super::{Test, Value, name};
+use super::{PerSeed, Test, name};
 use crate::measure::{Metric, Pick};
 
-impl Value {
+impl PerSeed {
     pub(super) fn words(&self) -> String {
         match self {
             Self::Of(metric, pick) => format!("the {}{}", metric.name(), within(pick)),

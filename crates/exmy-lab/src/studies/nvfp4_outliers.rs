@@ -18,7 +18,7 @@ pub mod recipes;
 pub mod rotations;
 pub mod weights;
 
-use crate::claim::{Claim, Test, Value};
+use crate::claim::{Claim, PerSeed, Test};
 use crate::figure::{EffectSize, Figure, Judged};
 use crate::finding::Paper;
 use crate::grid::{After, Axis, Grid, Level, Set, level, number};
@@ -89,7 +89,7 @@ use narrower_by;
 
 /// That the gap of one recipe is below that of another.
 const fn narrower(of: &'static [&'static str], over: &'static [&'static str]) -> Test {
-    Test::Bound { value: Value::Less(GAP_TO_BF16, of, over), bound: 0.0, above: false }
+    Test::Bound { value: PerSeed::Less(GAP_TO_BF16, of, over), bound: 0.0, above: false }
 }
 
 /// Recipes of short runs of gated linear attention, not at small.
@@ -200,7 +200,7 @@ pub static TAILS: Figure = Figure {
     judged: Judged::By(Claim::new(Test::Every {
         axis: "recipe",
         test: &Test::Bound {
-            value: Value::Less(Metric::Probed(KURTOSIS), &["GLA"], &["SA"]),
+            value: PerSeed::Less(Metric::Probed(KURTOSIS), &["GLA"], &["SA"]),
             bound: 0.0,
             above: false,
         },
@@ -271,7 +271,7 @@ pub static SPIKES: Figure = Figure {
     judged: Judged::By(Claim::new(Test::Every {
         axis: "recipe",
         test: &Test::Bound {
-            value: Value::Over(Metric::Probed(SPIKE), &["GLA"], &["SA"]),
+            value: PerSeed::Over(Metric::Probed(SPIKE), &["GLA"], &["SA"]),
             bound: 0.7,
             above: true,
         },
@@ -348,7 +348,7 @@ static GATE: Figure = Figure {
     grid: GATES,
     judged: Judged::By(Claim::new(Test::All(&[
         Test::Bound {
-            value: Value::Beyond(
+            value: PerSeed::Beyond(
                 GATE_TOP,
                 &[Q_TOP, K_TOP, V_TOP, G_TOP, O_TOP, GATE_PROJ_TOP, UP_TOP, DOWN_TOP],
                 &["NVFP4"],
@@ -461,7 +461,7 @@ pub static DEPTH: Figure = Figure {
 };
 
 const fn above_one(ratio: Metric) -> Test {
-    Test::Bound { value: Value::Of(ratio, &[]), bound: 1.0, above: true }
+    Test::Bound { value: PerSeed::Of(ratio, &[]), bound: 1.0, above: true }
 }
 
 const COSINE: Probed = at_the_end("mean |cos|", "swiglu", "cos_mean");
@@ -483,7 +483,7 @@ static ALIGNMENT: Figure = Figure {
     judged: Judged::By(Claim::new(Test::Every {
         axis: "decay",
         test: &Test::All(&[
-            Test::Bound { value: Value::Beyond(COSINE, &[NULL], &[]), bound: 0.0, above: true },
+            Test::Bound { value: PerSeed::Beyond(COSINE, &[NULL], &[]), bound: 0.0, above: true },
             Test::Rising { probed: COSINE, of: &[], falls: false },
         ]),
     })),

@@ -57,7 +57,7 @@ pub static TRAINING: Figure = Figure {
         test: &Test::All(&[
             narrower(&["k = 128"], &["not patched"]),
             Test::Bound {
-                value: Value::Less(GAP_TO_BF16, &["k = 32, once"], &["k = 32, each 10 steps"]),
+                value: PerSeed::Less(GAP_TO_BF16, &["k = 32, once"], &["k = 32, each 10 steps"]),
                 bound: 0.36,
                 above: false,
             },
@@ -224,7 +224,7 @@ pub(super) static SWITCH: Figure = Figure {
         narrower_by!(1.0, "1 point", narrower(&["forward from 80 %"], &["never"])),
         // Recovered by backward, less half of that by forward.
         Test::Bound {
-            value: Value::Sum(&[
+            value: PerSeed::Sum(&[
                 (0.5, GAP_TO_BF16, &["never"]),
                 (0.5, GAP_TO_BF16, &["forward from 80 %"]),
                 (-1.0, GAP_TO_BF16, &["backward from 80 %"]),
