@@ -20,7 +20,6 @@
 
 use super::{Needs, Probe, Snapshot, Values};
 use crate::nn::loss::mean;
-use crate::nn::loss::mean;
 
 /// What the study's code adds to denominators.
 const LITTLE: f64 = 1e-12;

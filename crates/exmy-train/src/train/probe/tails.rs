@@ -19,7 +19,6 @@
 use super::moments::{Powers, brief, column_maxima, elements, quantile, sorted};
 use super::{Key, Of, Probe, Snapshot, Values};
 use crate::nn::loss::mean;
-use crate::nn::loss::mean;
 use crate::nn::site::{Operand, Product, Site};
 use crate::recipe::{Observer, Rounded};
 use exmy::slice::View;

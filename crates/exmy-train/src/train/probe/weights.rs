@@ -17,7 +17,6 @@
 use super::moments::{Powers, elements, quantile, sorted};
 use super::{Key, Of, Probe, Snapshot, Values};
 use crate::nn::loss::mean;
-use crate::nn::loss::mean;
 use crate::nn::model;
 use crate::nn::parameters::Role;
 use crate::nn::site::Operator;
