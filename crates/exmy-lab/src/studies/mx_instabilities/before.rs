@@ -23,8 +23,8 @@ const BINS: usize = 20;
 pub(super) static BEFORE: Figure = Figure {
     id: "F2-18",
     title: "gains, gradient bias and loss before the proxy diverges, at its own size",
-    source: "Fig. 2 to 5: gains in the last bin, |g - h| / |h| and the cosine of the gradients in MX and in \
-             f32, and the loss of one run",
+    source: "what F3 and F-zeta are of, at the size at which the study has it: gains in the last bin, \
+             |g - h| / |h| and the cosine of the gradients in MX and in f32, and the loss",
     says: "The ratio rho = |g - h| / |h| drifts up while the cosine falls, and the loss diverges after rho \
            is 1. The runs are those of F2-11's first recipe, with probes.",
     grid: Grid {
