@@ -7,7 +7,6 @@
 
 use super::bias::{self, CLAIM};
 use super::causes::TEXT;
-use super::grids::BIAS;
 use super::*;
 use crate::finding::{Findings, Part, Table};
 use crate::measure::Results;
@@ -16,20 +15,22 @@ use crate::plot::{self, Band, Panel, Series};
 use crate::statistics::median;
 use exmy::error::Result;
 
-/// Steps of one point of the axis, and how many there are before T.
+/// Steps of one point of the axis, and which there are: so many before T, so many after it.
 const WIDTH: f64 = 100.0;
-const BINS: usize = 20;
+const BEFORE_T: i32 = 20;
+const AFTER_T: i32 = 5;
 
 pub(super) static BEFORE: Figure = Figure {
     id: "F2-18",
     title: "gains, gradient bias and loss before the proxy diverges, at its own size",
     source: "what F3 and F-zeta are of, at the size at which the study has it: gains in the last bin, \
-             |g - h| / |h| and the cosine of the gradients in MX and in f32, and the loss",
+             |g - h| / |h| and the cosine of the gradients g in MX and h in f32 of equal weights, and the \
+             loss",
     says: "The ratio rho = |g - h| / |h| drifts up while the cosine falls, and the loss diverges after rho \
-           is 1. The runs are the first ten of F2-11's first recipe, with probes.",
+           is 1. The runs are those of F2-16 by the text, with what they measure.",
     grid: Grid {
-        seeds: [1, 0, 10],
-        sets: &[STUDENT, BIAS],
+        seeds: [1, 0, 20],
+        sets: &[STUDENT, Set::Measured(&["lastbin.gamma", "rho_same", "cos_same"], [6, 20, 50])],
         axes: &[Axis::new("numbers", &[TEXT])],
         ..PROXIES
     },
@@ -40,54 +41,70 @@ pub(super) static BEFORE: Figure = Figure {
 /// One quantity of a run by step.
 pub type Values = Vec<(f64, f64)>;
 
-/// Steps before T, and the least, median and largest of what several runs have there, each the median of its
+/// Steps from T on, and the least, median and largest of what several runs have there, each the median of its
 /// values within `WIDTH` steps.
 pub fn aligned(runs: &[(u64, &Values)]) -> Vec<(f64, [f64; 3])> {
-    let bin = |bin: usize| {
-        let each = runs.iter().filter_map(|&(t, values)| within(t as f64, bin, values));
-        let mut each: Vec<f64> = each.filter(|value| value.is_finite()).collect();
-        each.sort_by(f64::total_cmp);
-        let found = [*each.first()?, median(&each)?, *each.last()?];
-        Some((-(bin as f64 + 0.5) * WIDTH, found))
-    };
-    (0..BINS).rev().filter_map(bin).collect()
+    (-BEFORE_T..AFTER_T).filter_map(|bin| Some((middle(bin), span_of(runs, bin)?))).collect()
 }
 
-/// The median of the values from `(bin + 1) * WIDTH` steps before `t` on, up to `bin * WIDTH` before it.
-fn within(t: f64, bin: usize, values: &Values) -> Option<f64> {
-    let end = t - bin as f64 * WIDTH;
-    let steps = end - WIDTH..end;
+fn middle(bin: i32) -> f64 {
+    (f64::from(bin) + 0.5) * WIDTH
+}
+
+/// The least, median and largest from `bin * WIDTH` steps after each run's T on, for `WIDTH` steps.
+fn span_of(runs: &[(u64, &Values)], bin: i32) -> Option<[f64; 3]> {
+    let each =
+        runs.iter().filter_map(|&(t, values)| within(t as f64 + f64::from(bin) * WIDTH, values));
+    let mut each: Vec<f64> = each.filter(|value| value.is_finite()).collect();
+    each.sort_by(f64::total_cmp);
+    Some([*each.first()?, median(&each)?, *each.last()?])
+}
+
+/// The median of the values within `WIDTH` steps from `start` on.
+fn within(start: f64, values: &Values) -> Option<f64> {
+    let steps = start..start + WIDTH;
     let inside = values.iter().filter(|(step, _)| steps.contains(step));
     median(&inside.map(|value| value.1).collect::<Vec<_>>())
 }
 
-/// What is drawn: its name, the panel it is in, and its values of each run.
+/// What is drawn: its axis and its values of each run.
 struct Quantity {
     name: &'static str,
-    panel: usize,
+    axis: plot::Axis,
     runs: Vec<Values>,
 }
 
 impl Quantity {
     fn of_all(outcomes: &[Outcome]) -> Result<Vec<Self>> {
-        let probed = |name, panel, probe| -> Result<Self> {
+        let probed = |name, axis, probe| -> Result<Self> {
             let runs = outcomes.iter().map(|outcome| outcome.trained.values(probe));
-            Ok(Self { name, panel, runs: runs.collect::<Result<_>>()? })
+            Ok(Self { name, axis, runs: runs.collect::<Result<_>>()? })
         };
-        let curve = |name, panel, of: fn(&Outcome) -> Values| Self {
+        let curve = |name, of: fn(&Outcome) -> Values| Self {
             name,
-            panel,
+            axis: plot::Axis::log(name),
             runs: outcomes.iter().map(of).collect(),
         };
+        let share = plot::Axis::linear("gains in the last bin").range(0.0, 1.0);
         Ok(vec![
-            curve("training loss", 0, |outcome| points(&outcome.losses)),
-            curve("gradient norm", 1, |outcome| points(&outcome.norms)),
-            probed("gains in the last bin", 2, "lastbin.gamma")?,
-            probed("rho, same weights", 3, "rho_same")?,
-            probed("rho, trajectories", 3, "rho_traj")?,
-            probed("cosine, same weights", 4, "cos_same")?,
-            probed("cosine, trajectories", 4, "cos_traj")?,
+            curve("training loss", |outcome| points(&outcome.losses)),
+            curve("gradient norm", |outcome| points(&outcome.norms)),
+            probed("gains in the last bin", share, "lastbin.gamma")?,
+            probed("rho", plot::Axis::linear("rho = |g - h| / |h|").include(0.0), "rho_same")?,
+            probed("cosine", plot::Axis::linear("cosine of g and h"), "cos_same")?,
         ])
+    }
+
+    /// This quantity around the divergence of the runs that diverge, and what the others have there.
+    fn panel(&self, ends: &[Option<u64>]) -> Panel {
+        let mut panel = Panel::new(self.axis.clone());
+        for (name, runs) in [("diverge", diverging(self, ends)), ("do not", others(self, ends))] {
+            let found = aligned(&runs);
+            let band = found.iter().map(|&(x, [low, _, high])| (x, low, high));
+            let line = found.iter().map(|&(x, [_, median, _])| (x, median));
+            panel = panel.band(Band::new(name, band)).line(Series::new(name, line));
+        }
+        panel
     }
 }
 
@@ -119,8 +136,8 @@ fn others<'a>(quantity: &'a Quantity, ends: &[Option<u64>]) -> Vec<(u64, &'a Val
 }
 
 fn table(all: &[Quantity], ends: &[Option<u64>]) -> Table {
-    let before = |bins: usize| format!("{:.0} steps before T", bins as f64 * WIDTH);
-    let columns = [BINS, 10, 5, 1].map(before);
+    let before = |bins: i32| format!("{:.0} steps before T", f64::from(bins) * WIDTH);
+    let columns = [BEFORE_T, 10, 5, 1].map(before);
     let mut table = Table::new(
         "medians over runs of their medians within 100 steps, of runs that diverge, and of those that do not \
          at the same steps just before T (least to largest)",
@@ -134,45 +151,28 @@ fn table(all: &[Quantity], ends: &[Option<u64>]) -> Table {
         ],
     );
     for quantity in all {
-        let found = aligned(&diverging(quantity, ends));
-        let at = |bin: usize| {
-            let offset = -(bin as f64 - 0.5) * WIDTH;
-            let found = found.iter().find(|found| found.0 == offset);
-            found.map_or_else(|| "-".into(), |(_, [low, mid, high])| span(*low, *mid, *high))
+        let at = |runs: &[(u64, &Values)], bins: i32| match span_of(runs, -bins) {
+            Some([low, median, high]) => {
+                format!("{} ({} to {})", number(median), number(low), number(high))
+            }
+            None => "-".into(),
         };
-        let others = aligned(&others(quantity, ends));
-        let others = others.last().map_or_else(|| "-".into(), |(_, [a, b, c])| span(*a, *b, *c));
-        table.row([quantity.name.to_owned(), at(BINS), at(10), at(5), at(1), others]);
+        let runs = diverging(quantity, ends);
+        let [first, second, third, last] = [BEFORE_T, 10, 5, 1].map(|bins| at(&runs, bins));
+        let others = at(&others(quantity, ends), 1);
+        table.row([quantity.name.to_owned(), first, second, third, last, others]);
     }
     table
 }
 
-fn span(low: f64, median: f64, high: f64) -> String {
-    format!("{} ({} to {})", number(median), number(low), number(high))
-}
-
 fn picture(all: &[Quantity], ends: &[Option<u64>]) -> plot::Figure {
-    let mut panels = [
-        Panel::new(plot::Axis::log("training loss, mean squared error")),
-        Panel::new(plot::Axis::log("gradient norm")),
-        Panel::new(plot::Axis::linear("gains in the last bin").range(0.0, 1.0)),
-        Panel::new(plot::Axis::log("rho = |g - h| / |h|")).rule(1.0, "1"),
-        Panel::new(plot::Axis::linear("cosine of g and h").include(0.0)),
-    ];
-    for quantity in all {
-        let found = aligned(&diverging(quantity, ends));
-        let band = found.iter().map(|&(x, [low, _, high])| (x, low, high));
-        let line = found.iter().map(|&(x, [_, median, _])| (x, median));
-        let panel = panels[quantity.panel].clone();
-        panels[quantity.panel] =
-            panel.band(Band::new(quantity.name, band)).line(Series::new(quantity.name, line));
-    }
     let count = ends.iter().flatten().count();
     let figure = plot::Figure::new("Before the proxy diverges")
         .subtitle(format!(
-            "{count} of {} runs, seed by seed aligned at their divergence; median, least and largest",
+            "{count} of {} runs diverge, each aligned at its T; the others at the same steps; medians, least \
+             and largest",
             ends.len()
         ))
-        .x(plot::Axis::linear("steps before the run diverges"));
-    panels.into_iter().fold(figure, plot::Figure::panel)
+        .x(plot::Axis::linear("steps from T on, where a run diverges"));
+    all.iter().map(|quantity| quantity.panel(ends)).fold(figure, plot::Figure::panel)
 }

@@ -132,9 +132,10 @@ pub fn judge(seen: &[Drift]) -> Verdict {
     let text = format!(
         "rho of equal weights rises and the cosine falls in {drifts} of {} MX runs (both trends with p below \
          0.05), the opposite in {shrinks}; {} of them diverged, {before} after rho had been 1 or more for \
-         {ROW} records",
+         {ROW} records, as it had in {} of the others",
         seen.len(),
-        diverged.len()
+        diverged.len(),
+        seen.iter().filter(|seen| seen.diverged.is_none() && seen.onset.is_some()).count()
     );
     let differences: Vec<f64> = seen
         .iter()

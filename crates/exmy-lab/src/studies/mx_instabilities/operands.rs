@@ -6,7 +6,8 @@
 //! steps a weight moves by less than the spacing of E4M3, so that its error stays, while inputs and gradients
 //! are new numbers in each step. So one operand at a time is rounded stochastically, the others to nearest.
 //! The first two were one figure until the runs of F2-16 were complete and half of F2-17's. F2-19 is the
-//! direct control: weights that keep bfloat16 from the first step, all else in MX.
+//! direct control: weights that keep bfloat16 from the first step, all else in MX. It does not bear this out:
+//! as many of its runs diverge as of the text's (docs/studies/mx-instabilities.md).
 
 use super::causes::{TEXT, changed};
 use super::survival::Survival;
