@@ -58,8 +58,7 @@ pub(super) static OF_THE_WEIGHTS: Figure = Figure {
     title: "whether stochastic rounding of the weights alone delays divergence",
     source: "a question of our own: does rounding to nearest do harm because weights err the same way in \
              each step?",
-    says: "Stochastic rounding delays divergence by way of the weights, which rounding to nearest moves the \
-           same way step after step.",
+    says: "Stochastic rounding delays divergence by way of the weights.",
     grid: grid(&[Axis::new("numbers", OF_WEIGHTS)]),
     judged: Judged::Own {
         asks: asks(&[ask(
