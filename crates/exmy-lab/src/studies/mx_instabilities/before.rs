@@ -1,9 +1,9 @@
 //! F2-18: what moves before the proxy diverges, at its own size, on one axis around each run's divergence T.
 //!
 //! The study shows one run: gains that move into the last bin, and the bias of gradients, which grows until
-//! the loss follows. Here are the study's text's runs of F2-11 again with their probes. What a run has
-//! before its T is compared with what runs that do not diverge have at the same steps. Grid and criterion,
-//! which is F-zeta's, were written before its first run.
+//! the loss follows. Here are the runs by the study's text of F2-16, with their probes. What a run has before
+//! its T is compared with what runs that do not diverge have at the same steps. The criterion, F-zeta's, was
+//! written before the first run. The grid was changed after it (docs/studies/mx-instabilities.md).
 
 use super::bias::{self, CLAIM};
 use super::causes::TEXT;
