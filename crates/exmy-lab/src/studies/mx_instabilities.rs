@@ -41,7 +41,7 @@ use grids::{
 use models::{
     DAMAGE, GAPS, HYPERPARAMETERS, LAWS, ONSETS, PAIRS, SEARCHED, SIMPLIFIED, VARIATIONS,
 };
-use operands::{OF_OTHER_OPERANDS, OF_THE_WEIGHTS, OF_UNROUNDED_WEIGHTS};
+use operands::{OF_LESS_NOISE, OF_OTHER_OPERANDS, OF_THE_WEIGHTS, OF_UNROUNDED_WEIGHTS};
 use own_size::{LONGER, OTHER_PROXIES, OTHER_RATES, OWN_SIZE};
 
 /// The study.
@@ -69,6 +69,7 @@ pub(crate) const PAPER: Paper = Paper {
         &OF_OTHER_OPERANDS,
         &BEFORE,
         &OF_UNROUNDED_WEIGHTS,
+        &OF_LESS_NOISE,
         &LAST_BIN,
         &ZETA,
         &INTERVENTIONS,

@@ -1,5 +1,5 @@
-//! F2-16, F2-17 and F2-19: which operand's rounding makes the proxy diverge, questions of our own after
-//! F2-11.
+//! F2-16, F2-17, F2-19 and F2-20: which operand's rounding makes the proxy diverge, questions of our own
+//! after F2-11.
 //!
 //! Stochastic rounding of all operands delays it there, though its errors are larger. The reason may be that
 //! rounding to nearest errs the same way in step after step. Then it is the weights that matter: in most
@@ -7,7 +7,10 @@
 //! are new numbers in each step. So one operand at a time is rounded stochastically, the others to nearest.
 //! The first two were one figure until the runs of F2-16 were complete and half of F2-17's. F2-19 is the
 //! direct control: weights that keep bfloat16 from the first step, all else in MX. It does not bear this out:
-//! as many of its runs diverge as of the text's (docs/studies/mx-instabilities.md).
+//! as many of its runs diverge as of the text's (docs/studies/mx-instabilities.md). But for
+//! elements that saturate, a stochastically rounded weight is the unrounded one and noise of mean zero. So
+//! it is noise that helps, and F2-20 asks how much of it is needed: one and two more mantissa bits halve and
+//! quarter it, all else is as in F2-16. Its recipes and criterion were written before its first run.
 
 use super::causes::{TEXT, changed};
 use super::survival::Survival;
@@ -28,6 +31,18 @@ const OF_WEIGHTS: &[Level] =
 const UNROUNDED: &str = "weights in bfloat16";
 
 const OF_UNROUNDED: &[Level] = &[TEXT, level(UNROUNDED, changed!("+bf16-weight"))];
+
+const HALF: &str = "stochastic E4M4 weights";
+const QUARTER: &str = "stochastic E4M5 weights";
+
+/// From the most noise to none.
+const OF_NOISE: &[Level] = &[
+    TEXT,
+    OF_WEIGHTS[1],
+    level(HALF, changed!("+weight=bf16@rna>e4m4fn/32:e8m0@microxcaling@sr16")),
+    level(QUARTER, changed!("+weight=bf16@rna>e4m5fn/32:e8m0@microxcaling@sr16")),
+    OF_UNROUNDED[1],
+];
 
 const OF_OTHERS: &[Level] = &[
     TEXT,
@@ -105,6 +120,28 @@ pub(super) static OF_UNROUNDED_WEIGHTS: Figure = Figure {
     views: &[],
 };
 
+pub(super) static OF_LESS_NOISE: Figure = Figure {
+    id: "F2-20",
+    title: "whether half or a quarter of the noise in the weights delays divergence, too",
+    source: "after F2-16 and F2-19, of which the first differs from the second by noise in the weights",
+    says: "With one or two more mantissa bits in stochastically rounded weights, so with half or a quarter \
+           of the noise, divergence is still delayed.",
+    grid: grid(&[Axis::new("numbers", OF_NOISE)]),
+    judged: Judged::Own {
+        asks: asks(&[ask(
+            "runs whose weights alone are rounded stochastically, to E4M4 or to E4M5,",
+            LATER,
+            By::LogRank(LEVEL),
+        )]),
+        effect: EffectSize::Stated,
+        find: |results| {
+            let all: Vec<&str> = OF_NOISE.iter().map(|level| level.name).collect();
+            found(results, &[HALF, QUARTER], &all)
+        },
+    },
+    views: &[],
+};
+
 /// Whether one of these diverges later than the study's text, and the share of cases in which the largest
 /// effect would be seen.
 pub fn judge(survival: &Survival, names: &[&str]) -> (Verdict, f64) {
@@ -128,9 +165,14 @@ pub fn judge(survival: &Survival, names: &[&str]) -> (Verdict, f64) {
 }
 
 fn find(results: &Results<'_>, names: &[&str]) -> Result<Findings> {
+    let all: Vec<&str> = [TEXT.name].iter().chain(names).copied().collect();
+    found(results, names, &all)
+}
+
+/// What some recipes say, and the curves of these.
+fn found(results: &Results<'_>, names: &[&str], all: &[&str]) -> Result<Findings> {
     let survival = Survival::of(results, TEXT.name)?;
     let (verdict, power) = judge(&survival, names);
-    let all: Vec<&str> = [TEXT.name].iter().chain(names).copied().collect();
-    let parts = vec![survival.curves(&all), survival.table()];
+    let parts = vec![survival.curves(all), survival.table()];
     Ok(Findings::of(verdict.with_power(Power::Share(power)), parts))
 }
