@@ -2,10 +2,10 @@
 //!
 //! ```text
 //! lines of JSON, compressed by xz:
-//! {"version": 2, "study": ..., "scale": ..., "text": {"name": ..., "fingerprint": ..., "vocab": N},
+//! {"version": 3, "study": ..., "scale": ..., "text": {"name": ..., "fingerprint": ..., "vocab": N},
 //!  "figures": [...], "runs": N}                                               what the file is
 //! {"name": ..., "summary": {...}, "judged": {...}, "steps": [...],            one for each run
-//!  "losses": [...], "norms": [...]}
+//!  "losses": [...], "norms": [...], "probes": {"rho_same": [[50, 0.16], ...]}}
 //! ```
 //!
 //! Of the losses and gradient norms every tenth step is kept, and every step within 200 of a divergence, in
@@ -15,10 +15,11 @@
 //! those of the whole records, byte for byte, and pictures of curves have fewer points. [`thin`](crate::thin)
 //! makes sure of the former.
 //!
-//! Probes, weights and checkpoints are not kept, nor is a run's configuration: its name is the hash of that,
-//! and the study's own table says what it is. Of the text the first line has what that hash is made of, so
-//! the text is not needed either. Version 1 had no text: its runs learned the default one. One thread
-//! compresses, so the file is the same bytes everywhere.
+//! Where a figure cannot be drawn without probes, their values are kept as they are, without parts. Weights
+//! and checkpoints are not kept, nor is a run's configuration: its name is the hash of that, and the study's
+//! own table says what it is. Of the text the first line has what that hash is made of, so the text is not
+//! needed either. Version 1 had no text: its runs learned the default one. Version 2 had no probes. One
+//! thread compresses, so the file is the same bytes everywhere.
 
 use crate::plot::number::six_digits;
 use crate::run_config::{Setting, Text};
@@ -37,7 +38,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
 /// The version of the lines.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// Of the steps far from a divergence one in so many is kept.
 const EVERY: u64 = 10;
@@ -66,17 +67,22 @@ struct Head {
     runs: usize,
 }
 
+/// Steps and values of probes by their names.
+pub(crate) type Probed = BTreeMap<String, Vec<(u64, f64)>>;
+
 /// A run, thinned.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Record {
     name: String,
-    summary: Summary,
-    judged: Judgement,
+    pub(crate) summary: Summary,
+    pub(crate) judged: Judgement,
     steps: Vec<u64>,
     /// A value that was no finite number is absent.
     losses: Vec<Option<f64>>,
     norms: Vec<Option<f64>>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) probes: Probed,
 }
 
 /// The curves of the runs of some figures.
@@ -124,7 +130,7 @@ impl Record {
                 norms.push(rounded_mean(&std::mem::take(&mut norm)));
             }
         }
-        Self { name, summary, judged, steps, losses, norms }
+        Self { name, summary, judged, steps, losses, norms, probes: Probed::new() }
     }
 
     /// Whether the lists belong together.
@@ -134,7 +140,7 @@ impl Record {
         ascend && self.losses.len() == count && self.norms.len() == count
     }
 
-    fn metrics(&self) -> Vec<Metrics> {
+    pub(crate) fn metrics(&self) -> Vec<Metrics> {
         let per_step = self.summary.tokens / self.summary.steps.max(1);
         let line = |((&step, &loss), &grad_norm): ((&u64, &Option<f64>), &Option<f64>)| Metrics {
             step,
@@ -285,10 +291,16 @@ impl Curves {
         )
     }
 
-    /// A run by its name: its summary, its thinned metrics, what all steps say of it.
-    pub(crate) fn run(&self, name: &str) -> Option<(Summary, Vec<Metrics>, Judgement)> {
-        let run = self.runs.get(name)?;
-        Some((run.summary.clone(), run.metrics(), run.judged.clone()))
+    /// A run by its name.
+    pub(crate) fn run(&self, name: &str) -> Option<&Record> {
+        self.runs.get(name)
+    }
+
+    /// Keeps what probes measured in a run, too.
+    pub(crate) fn keep_probes(&mut self, name: &str, probes: Probed) {
+        if let Some(run) = self.runs.get_mut(name) {
+            run.probes = probes;
+        }
     }
 
     /// Where they were read.

@@ -6,7 +6,7 @@
 //! DIR/runs/NAME/     one run each, named by its contents
 //! ```
 
-use crate::curves::Curves;
+use crate::curves::{Curves, Probed, Record};
 use crate::run_config::RunConfig;
 use crate::runner::{Entry, Kind, MakeProbes, Manifest, Run, Runner, run_path};
 use crate::spikes::Judgement;
@@ -44,6 +44,8 @@ pub struct Trained {
     pub metrics: Vec<Metrics>,
     /// Of a [thinned](crate::curves) record, what is said of the whole one.
     pub judged: Option<Judgement>,
+    /// Of a thinned record, what is kept of its probes.
+    probes: Probed,
 }
 
 impl Trained {
@@ -59,13 +61,16 @@ impl Trained {
         trained.map(|line| (line.step as f64, line.grad_norm.unwrap_or(f64::NAN))).collect()
     }
 
-    /// What a probe measured, step by step.
+    /// What a probe measured, step by step, with its parts.
     ///
     /// # Errors
     /// If the file cannot be read, or the record is thinned.
     pub fn probe(&self, name: &str) -> Result<Vec<Line>> {
         if self.judged.is_some() {
-            return Err(Error::new(format!("curves do not keep what {name} measured")));
+            return Err(Error::new(format!("curves do not keep what {name} measured")).hint(
+                "train the figure without --curves; where it needs no parts of probes, the same command with \
+                 --curves FILE and --save-curves FILE then adds its values to the file",
+            ));
         }
         let lines = probe::read(&self.folder.probes_file())?;
         Ok(lines.into_iter().filter(|line| line.probe == name).collect())
@@ -74,17 +79,39 @@ impl Trained {
     /// Steps and values of a probe.
     ///
     /// # Errors
-    /// If the file cannot be read.
+    /// If the file cannot be read, or the record is thinned and lacks them.
     pub fn values(&self, name: &str) -> Result<Vec<(f64, f64)>> {
+        let point = |(step, value): (u64, f64)| (step as f64, value);
+        // Where some are kept all are: what is not there was not measured.
+        if !self.probes.is_empty() {
+            return Ok(self.probes.get(name).into_iter().flatten().copied().map(point).collect());
+        }
         let lines = self.probe(name)?;
-        let pair = |line: &Line| Some((line.step as f64, line.values.value?));
-        Ok(lines.iter().filter_map(pair).collect())
+        Ok(lines.iter().filter_map(value_at).map(point).collect())
+    }
+
+    /// Steps and values of all probes: of these, and of what else was measured.
+    pub(crate) fn probed(&self, names: &[String]) -> Result<Probed> {
+        if self.judged.is_some() {
+            return Ok(self.probes.clone());
+        }
+        let mut all: Probed = names.iter().map(|name| (name.clone(), Vec::new())).collect();
+        for line in probe::read(&self.folder.probes_file())? {
+            if let Some(point) = value_at(&line) {
+                all.entry(line.probe).or_default().push(point);
+            }
+        }
+        Ok(all)
     }
 
     /// The loss that the run is judged by: the mean of the last tenth of its steps, infinite if it diverged.
     pub fn tail_loss(&self) -> f64 {
         self.summary.train_loss.unwrap_or(f64::INFINITY)
     }
+}
+
+fn value_at(line: &Line) -> Option<(u64, f64)> {
+    Some((line.step, line.values.value?))
 }
 
 /// The complete runs of a store, by run.
@@ -107,11 +134,16 @@ impl Runs<'_> {
     /// # Errors
     /// If it is not complete, or its files cannot be read.
     pub fn of(&self, run: &RunConfig) -> Result<Trained> {
+        let name = run.name();
         if let Some(curves) = &self.store.curves {
-            let name = run.name();
-            if let Some((summary, metrics, judged)) = curves.run(&name) {
-                let folder = Folder::new(curves.path().join(&name));
-                return Ok(Trained { folder, summary, metrics, judged: Some(judged) });
+            if let Some(record) = self.store.thinned(&name)? {
+                return Ok(Trained {
+                    folder: Folder::new(curves.path().join(&name)),
+                    summary: record.summary.clone(),
+                    metrics: record.metrics(),
+                    judged: Some(record.judged.clone()),
+                    probes: record.probes.clone(),
+                });
             }
             if !self.store.adds {
                 let what = format!("{} lacks the run {name}", printable_path(curves.path()));
@@ -121,9 +153,9 @@ impl Runs<'_> {
                 ));
             }
         }
-        let folder = self.store.folder(&run.name());
+        let folder = self.store.folder(&name);
         let summary = folder.summary()?.ok_or_else(|| {
-            Error::new(format!("the run {} is not complete", run.name()))
+            Error::new(format!("the run {name} is not complete"))
                 .hint("train the study's runs first: the same command without --shard")
         })?;
         let metrics = folder.metrics()?;
@@ -151,7 +183,7 @@ impl Runs<'_> {
         if let Some(what) = probes_cut_short(&folder, &config, &summary)? {
             return Err(damaged(what));
         }
-        Ok(Trained { folder, summary, metrics, judged: None })
+        Ok(Trained { folder, summary, metrics, judged: None, probes: Probed::new() })
     }
 }
 
@@ -234,7 +266,7 @@ impl Store {
         Self { curves: Some(curves), ..Self::new("") }
     }
 
-    /// The same folder for the runs that some curves lack.
+    /// The same folder for the runs that some curves lack. What is whole in the folder is read there.
     #[must_use]
     pub fn beside(self, curves: Arc<Curves>) -> Self {
         Self { curves: Some(curves), adds: true, ..self }
@@ -250,16 +282,27 @@ impl Store {
         self.curves.is_none() || self.adds
     }
 
+    /// The thinned record of a run, unless the folder has the whole one.
+    fn thinned(&self, name: &str) -> Result<Option<&Record>> {
+        let kept = self.curves.as_ref().and_then(|curves| curves.run(name));
+        let is_whole = kept.is_some() && self.adds && self.folder(name).summary()?.is_some();
+        Ok(kept.filter(|_| !is_whole))
+    }
+
     /// Those of some runs that are its folder's: curves do not have them.
     ///
     /// # Errors
     /// If one goes on from a checkpoint of a run of which only curves are here.
     pub fn of_folder(&self, planned: &[RunConfig]) -> Result<Vec<RunConfig>> {
         let Some(curves) = &self.curves else { return Ok(planned.to_vec()) };
-        let is_thin = |run: &RunConfig| curves.run(&run.name()).is_some();
-        let own: Vec<RunConfig> = planned.iter().filter(|run| !is_thin(run)).cloned().collect();
-        for run in &own {
-            if let Some((parent, step)) = run.parent.as_ref().filter(|(parent, _)| is_thin(parent))
+        let mut own = Vec::new();
+        for run in planned {
+            if self.thinned(&run.name())?.is_some() {
+                continue;
+            }
+            own.push(run.clone());
+            if let Some((parent, step)) = &run.parent
+                && self.thinned(&parent.name())?.is_some()
             {
                 let what = format!(
                     "{} goes on from step {step} of {}, of which {} has no checkpoint",
@@ -310,9 +353,8 @@ impl Store {
     /// As [`Store::has`].
     pub fn summary(&self, run: &RunConfig) -> Result<Option<Summary>> {
         let name = run.name();
-        let thinned = self.curves.as_ref().and_then(|curves| curves.run(&name));
-        match thinned {
-            Some((summary, ..)) => Ok(Some(summary)),
+        match self.thinned(&name)? {
+            Some(record) => Ok(Some(record.summary.clone())),
             None if self.has_folder() => self.folder(&name).summary(),
             None => Ok(None),
         }

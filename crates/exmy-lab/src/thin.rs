@@ -17,27 +17,13 @@ fn exact(found: &Findings) -> impl PartialEq {
     (found.verdict.clone(), found.judged.clone(), parts)
 }
 
-/// Those of all runs of some figures, which were `found` in the whole records.
+/// Those of the complete runs of some figures, and of the figures that need no other runs. What is trained
+/// later is added to them.
 ///
 /// # Errors
-/// If a run is not complete or cannot be read, or if a figure says something else when it is drawn from
-/// what is kept, as one that needs probes or weights.
+/// If a run cannot be read, or if a figure says something else when it is drawn from what is kept, as one
+/// that needs weights or parts of probes.
 pub fn thin(
-    paper: &Paper,
-    figures: &[&dyn Experiment],
-    place: (&Setting, &Store),
-    found: &[Findings],
-) -> Result<Curves> {
-    let runs = report::runs(figures, place.0, place.1)?;
-    drawn_again(paper, (figures, &runs), place, found)
-}
-
-/// Those of what is there of figures that are not all trained: of each complete run, and of the figures that
-/// need no other runs. What is trained later is added to them.
-///
-/// # Errors
-/// As [`thin`], of the complete runs and figures.
-pub fn thin_complete(
     paper: &Paper,
     figures: &[&dyn Experiment],
     (setting, store): (&Setting, &Store),
@@ -45,50 +31,56 @@ pub fn thin_complete(
     let all_there = |runs: &[RunConfig]| -> Result<bool> {
         runs.iter().try_fold(true, |all, run| Ok(all && store.has(run)?))
     };
-    let (mut complete, mut runs): (Vec<&dyn Experiment>, _) = (Vec::new(), Vec::new());
+    let mut complete: Vec<&dyn Experiment> = Vec::new();
     for figure in figures {
         if all_there(&report::runs(&[*figure], setting, store)?)? {
             complete.push(*figure);
         }
     }
+    let mut records = Vec::new();
     for run in report::runs(figures, setting, store)? {
         if store.has(&run)? {
-            runs.push(run);
+            let trained = store.runs().of(&run)?;
+            let judged = judge(&trained, &run);
+            records.push(Record::of(run.name(), trained.summary, &trained.metrics, judged));
         }
     }
-    let found = report::find(&complete, setting, store, |_| true)?.unwrap_or_default();
-    drawn_again(paper, (&complete, &runs), (setting, store), &found)
-}
-
-/// The curves of some runs, from which some figures are drawn as they were found.
-fn drawn_again(
-    paper: &Paper,
-    (figures, planned): (&[&dyn Experiment], &[RunConfig]),
-    (setting, store): (&Setting, &Store),
-    found: &[Findings],
-) -> Result<Curves> {
-    let mut runs = Vec::new();
-    for planned in planned {
-        let trained = store.runs().of(planned)?;
-        let judged = judge(&trained, planned);
-        runs.push(Record::of(planned.name(), trained.summary, &trained.metrics, judged));
-    }
-    let ids = figures.iter().map(|figure| figure.id().to_owned()).collect();
-    let curves = Curves::new(paper.name, setting, ids, runs);
-    let thinned = Store::drawn_from(Arc::new(curves.clone()));
-    for (figure, found) in figures.iter().zip(found) {
+    let ids = complete.iter().map(|figure| figure.id().to_owned()).collect();
+    let mut curves = Arc::new(Curves::new(paper.name, setting, ids, records));
+    for figure in complete {
+        if draws(figure, setting, store, &curves).is_ok_and(|same| same) {
+            continue;
+        }
+        for run in report::runs(&[figure], setting, store)? {
+            let probes = store.runs().of(&run)?.probed(&run.config.record.probes)?;
+            Arc::make_mut(&mut curves).keep_probes(&run.name(), probes);
+        }
         let id = figure.id();
-        let hint = "name the figures that need losses and gradient norms alone with --figure";
-        let again = report::find(&[*figure], setting, &thinned, |_| true).map_err(|error| {
+        let hint = "name figures that need losses, gradient norms and values of probes alone with --figure";
+        let same = draws(figure, setting, store, &curves).map_err(|error| {
             let what = format!("{id} cannot be drawn from curves, so none are written");
             Error::new(what).because(error).hint(hint)
         })?;
-        if again.is_none_or(|again| exact(&again[0]) != exact(found)) {
+        if !same {
             let what = format!(
                 "{id} needs more than curves: drawn from them its verdict or a table is another"
             );
             return Err(Error::new(what).hint(hint));
         }
     }
-    Ok(curves)
+    Ok(Arc::unwrap_or_clone(curves))
+}
+
+/// Whether a figure says the same of curves as of the runs in a store.
+fn draws(
+    figure: &dyn Experiment,
+    setting: &Setting,
+    store: &Store,
+    curves: &Arc<Curves>,
+) -> Result<bool> {
+    let of = |store: &Store| -> Result<Vec<Findings>> {
+        Ok(report::find(&[figure], setting, store, |_| true)?.unwrap_or_default())
+    };
+    let (found, again) = (of(store)?, of(&Store::drawn_from(Arc::clone(curves)))?);
+    Ok(found.iter().map(exact).eq(again.iter().map(exact)))
 }

@@ -12,7 +12,7 @@ use exmy_lab::runner::{Run, Silent};
 use exmy_lab::spikes;
 use exmy_lab::store::{Runs, Store};
 use exmy_lab::study_scale::StudyScale;
-use exmy_lab::thin::{thin, thin_complete};
+use exmy_lab::thin::thin;
 use exmy_train::train::data::Source;
 use exmy_train::train::record::Metrics;
 use std::fs;
@@ -21,18 +21,23 @@ use std::sync::Arc;
 /// A proxy that diverges within some steps, and one that learns.
 const TWO: Grid = Grid {
     steps: [600; 3],
-    axes: &[Axis::new("rate", &[level("1", Set::Rate(1.0)), level("1e-3", Set::Rate(1e-3))])],
+    axes: &[Axis::new("rate", &[level("1", Set::Rate(1.0)), level("1e-3", MEASURED)])],
     ..GRID
 };
+
+const PROBE: &str = "rho_same";
+
+const MEASURED: Set = Set::All(&[Set::Rate(1e-3), Set::Measured(&[PROBE], [20; 3])]);
 
 /// What a figure looks at besides what became of its runs.
 enum Looks {
     No,
     AtAllLosses,
-    AtProbes,
+    AtValues,
+    AtParts,
 }
 
-struct Drawn(Looks);
+struct Drawn(Looks, Grid);
 
 impl Experiment for Drawn {
     fn id(&self) -> &'static str {
@@ -52,7 +57,7 @@ impl Experiment for Drawn {
     }
 
     fn runs(&self, setting: &Setting) -> Vec<RunConfig> {
-        TWO.runs(setting)
+        self.1.runs(setting)
     }
 
     fn find(&self, setting: &Setting, runs: &Runs<'_>) -> Result<Findings> {
@@ -63,7 +68,8 @@ impl Experiment for Drawn {
             match self.0 {
                 Looks::No => {}
                 Looks::AtAllLosses => table.row([format!("{:?}", trained.losses())]),
-                Looks::AtProbes => table.row([format!("{:?}", trained.probe("norms")?)]),
+                Looks::AtValues => table.row([format!("{:?}", trained.values(PROBE)?)]),
+                Looks::AtParts => table.row([format!("{:?}", trained.probe(PROBE)?)]),
             }
         }
         Ok(Findings::of(Verdict::Reproduced("it holds".into()), vec![Part::Table(table)]))
@@ -104,7 +110,7 @@ impl Experiment for Kept {
 }
 
 const PAPER: Paper =
-    Paper { name: "drawn", title: "", source: "", about: "", figures: &[&Drawn(Looks::No)] };
+    Paper { name: "drawn", title: "", source: "", about: "", figures: &[&Drawn(Looks::No, TWO)] };
 
 #[test]
 fn figures_are_drawn_again_without_their_runs() {
@@ -117,11 +123,8 @@ fn figures_are_drawn_again_without_their_runs() {
     let find = |figure: &Drawn, store: &Store| {
         report::find(&[figure], &setting, store, |_| true).map(Option::unwrap)
     };
-    let of = |figure: &Drawn| {
-        let found = find(figure, &store).unwrap();
-        thin(&PAPER, &[figure], (&setting, &store), &found)
-    };
-    let curves = of(&Drawn(Looks::No)).unwrap();
+    let of = |figure: &Drawn| thin(&PAPER, &[figure], (&setting, &store));
+    let curves = of(&Drawn(Looks::No, TWO)).unwrap();
     let path = folder.path().join("curves.xz");
     curves.write(&path).unwrap();
     let bytes = fs::read(&path).unwrap();
@@ -133,7 +136,7 @@ fn figures_are_drawn_again_without_their_runs() {
     assert!(fs::read(&path).unwrap() == bytes, "read and written again they are the same");
 
     let thinned = Store::drawn_from(Arc::new(again));
-    let figure = Drawn(Looks::No);
+    let figure = Drawn(Looks::No, TWO);
     assert_eq!(find(&figure, &thinned).unwrap(), find(&figure, &store).unwrap());
     let mut diverged = 0;
     for run in &planned {
@@ -165,14 +168,12 @@ fn figures_are_drawn_again_without_their_runs() {
     assert_eq!(diverged, 1, "one diverges and one learns");
 
     // What needs more than is kept is refused when it is written, and not drawn otherwise.
-    let error = of(&Drawn(Looks::AtAllLosses)).unwrap_err().to_string();
+    let error = of(&Drawn(Looks::AtAllLosses, TWO)).unwrap_err().to_string();
     assert!(error.contains("X-1 needs more than curves"), "{error}");
-    let error = thinned.runs().of(&planned[0]).unwrap().probe("norms").unwrap_err().to_string();
-    assert!(error.contains("do not keep what norms measured"), "{error}");
-    let found = find(&Drawn(Looks::No), &store).unwrap();
-    let of_probes = Drawn(Looks::AtProbes);
-    let error = thin(&PAPER, &[&of_probes], (&setting, &store), &found).unwrap_err();
-    assert!(error.to_string().contains("X-1 cannot be drawn from curves"), "{error}");
+    let error = of(&Drawn(Looks::AtParts, TWO)).unwrap_err().to_string();
+    assert!(error.contains("X-1 cannot be drawn from curves"), "{error}");
+    let error = thinned.runs().of(&planned[1]).unwrap().values(PROBE).unwrap_err().to_string();
+    assert!(error.contains("do not keep what rho_same measured"), "{error}");
     let error = thinned.runs().of(&GRID.runs(&setting)[0]).unwrap_err().to_string();
     assert!(error.contains("lacks the run mxpaper-e2m1"), "{error}");
 
@@ -210,9 +211,7 @@ fn runs_are_added_to_curves() {
     };
     let figures = |planned: &[RunConfig]| Kept(planned.to_vec());
     let curves = |store: &Store, planned: &[RunConfig]| {
-        let figure = figures(planned);
-        let found = report::find(&[&figure], &setting, store, |_| true).unwrap().unwrap();
-        thin(&PAPER, &[&figure], (&setting, store), &found).unwrap()
+        thin(&PAPER, &[&figures(planned)], (&setting, store)).unwrap()
     };
     train(&store, &planned);
     let first = Arc::new(curves(&store, &planned[..1]));
@@ -230,14 +229,12 @@ fn runs_are_added_to_curves() {
     let half = Store::new(folder.path().join("half"));
     train(&half, &planned[1..]);
     let figure = figures(&planned);
-    let kept = thin_complete(&PAPER, &[&figure], (&setting, &half)).unwrap();
+    let kept = thin(&PAPER, &[&figure], (&setting, &half)).unwrap();
     assert_eq!((kept.len(), kept.figures()), (1, &[][..]));
     let rest = Store::new(folder.path().join("rest")).beside(Arc::new(kept));
     assert_eq!(rest.of_folder(&planned).unwrap(), planned[..1]);
     train(&rest, &planned[..1]);
     assert_eq!(curves(&rest, &planned), curves(&store, &planned));
-    let all = thin_complete(&PAPER, &[&figure], (&setting, &store)).unwrap();
-    assert_eq!(all, curves(&store, &planned));
 
     // Of a run that is drawn from curves no checkpoint is left.
     let branch = |parent: usize| [planned[parent].branch(50)];
@@ -246,6 +243,44 @@ fn runs_are_added_to_curves() {
     assert!(error.contains("has no checkpoint"), "{error}");
     let drawn = Store::drawn_from(first);
     assert!(!drawn.has_folder() && !drawn.has(&planned[1]).unwrap());
+}
+
+/// The values of probes are kept where a figure is not drawn without them, and where a run has been trained
+/// whose curves lack them, they are added.
+#[test]
+fn values_of_probes_are_kept_where_a_figure_needs_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::new(folder.path().join("whole"));
+    let (setting, data) = Setting::new(StudyScale::Smoke, Source::default()).unwrap();
+    const ONE: Grid = Grid { axes: &[Axis::new("rate", &[level("1e-3", MEASURED)])], ..TWO };
+    let planned = ONE.runs(&setting);
+    let runs: Vec<Run> = planned.iter().map(RunConfig::run).collect();
+    store.runner().work(&runs, Some(Arc::new(data)), &Silent).unwrap();
+    let drawn = |looks| Drawn(looks, ONE);
+    let written = |figure: &Drawn, store: &Store, name: &str| {
+        let path = folder.path().join(name);
+        thin(&PAPER, &[figure], (&setting, store)).unwrap().write(&path).unwrap();
+        Arc::new(Curves::read(PAPER.name, &path).unwrap())
+    };
+    let without = written(&drawn(Looks::No), &store, "without.xz");
+    let with = written(&drawn(Looks::AtValues), &store, "with.xz");
+    let values = |store: &Store| store.runs().of(&planned[0]).unwrap().values(PROBE);
+    let (whole, kept) =
+        (values(&store).unwrap(), values(&Store::drawn_from(with.clone())).unwrap());
+    let steps: Vec<f64> = kept.iter().map(|point| point.0).collect();
+    assert_eq!(steps, (1..=30).map(|i| 20.0 * f64::from(i)).collect::<Vec<_>>());
+    assert_eq!(kept, whole);
+    assert!(values(&Store::drawn_from(without.clone())).is_err());
+
+    // The run in the folder has what its curves lack.
+    let both = Store::new(folder.path().join("whole")).beside(without);
+    let added = written(&drawn(Looks::AtValues), &both, "added.xz");
+    let bytes = |name: &str| fs::read(folder.path().join(name)).unwrap();
+    assert!(bytes("added.xz") == bytes("with.xz"));
+    // What is kept is kept when other runs are added.
+    let empty = Store::new(folder.path().join("empty")).beside(added);
+    written(&drawn(Looks::AtValues), &empty, "again.xz");
+    assert!(bytes("again.xz") == bytes("with.xz"));
 }
 
 /// Runs are named by what they learn, which whoever draws their curves need not have.

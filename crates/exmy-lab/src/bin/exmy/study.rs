@@ -20,7 +20,7 @@ use exmy_lab::store::{Store, distinct};
 use exmy_lab::studies::{ALL, Paper, by_name};
 use exmy_lab::study_scale::StudyScale;
 use exmy_lab::table::aligned;
-use exmy_lab::thin::{thin, thin_complete};
+use exmy_lab::thin::thin;
 use exmy_train::train::data::{Dataset, Source};
 use exmy_train::train::record::Metrics;
 use exmy_train::train::run::{Outcome, Watch};
@@ -67,8 +67,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE")]
     curves: Option<PathBuf>,
     /// Also write the curves of all runs, those of --curves included, to a file for --curves, a hundredth
-    /// of their size: losses and gradient norms of every tenth step and of all steps near a divergence.
-    /// Where training is stopped, those of the complete runs
+    /// of their size: losses and gradient norms of every tenth step and of all steps near a divergence, and
+    /// probes where a figure needs them. Where training is stopped, those of the complete runs
     #[arg(long, value_name = "FILE", conflicts_with_all = ["plan", "shard"])]
     save_curves: Option<PathBuf>,
     #[command(flatten)]
@@ -181,6 +181,20 @@ fn chosen_of(
             .hint(format!("it has {has}"))),
         None => Ok(figures),
     }
+}
+
+/// The figures whose curves are written: those of `--curves`, and those that are drawn.
+fn kept(
+    paper: &Paper,
+    curves: Option<&Curves>,
+    figures: &[&'static dyn Experiment],
+) -> Vec<&'static dyn Experiment> {
+    let ids = curves.map_or(&[][..], Curves::figures);
+    let of = |id: &String| paper.figures.iter().copied().find(|figure| figure.id() == id);
+    let mut kept: Vec<&'static dyn Experiment> = ids.iter().filter_map(of).collect();
+    let is_new = |figure: &&&dyn Experiment| !ids.iter().any(|id| id == figure.id());
+    kept.extend(figures.iter().filter(is_new).copied());
+    kept
 }
 
 /// An option that says something about a study, if one is given.
@@ -304,6 +318,7 @@ pub(crate) fn run(arguments: &Arguments, stop: &Stop) -> Result<u8> {
         if writes {
             report::prepare(target)?;
         }
+        let kept = kept(paper, curves.as_ref(), &figures);
         let store = match curves {
             Some(curves) if adds(arguments) => Store::new(&out).beside(Arc::new(curves)),
             Some(curves) => Store::drawn_from(Arc::new(curves)),
@@ -353,7 +368,7 @@ pub(crate) fn run(arguments: &Arguments, stop: &Stop) -> Result<u8> {
                 if let Some(path) = &arguments.save_curves {
                     // Takes seconds, more than who is asked to end has otherwise.
                     let _held = stop.hold();
-                    let complete = thin_complete(paper, &figures, (&setting, &store))?;
+                    let complete = thin(paper, &kept, (&setting, &store))?;
                     say!("{}", save_stopped(paper, &complete, path)?);
                 }
                 say!("stopped; every step so far is kept, and the same command goes on");
@@ -380,7 +395,7 @@ pub(crate) fn run(arguments: &Arguments, stop: &Stop) -> Result<u8> {
         let writing = Phase::begin("writing the report", quiet);
         report::make(paper, &figures, (&setting, &store), &findings, target, &provenance)?;
         if let Some(path) = &arguments.save_curves {
-            thin(paper, &figures, (&setting, &store), &findings)?.write(path)?;
+            thin(paper, &kept, (&setting, &store))?.write(path)?;
         }
         drop(writing);
         let mut text = String::new();

@@ -10,8 +10,9 @@ use super::causes::TEXT;
 use super::*;
 use crate::finding::{Findings, Part, Table};
 use crate::measure::Results;
-use crate::outcome::{Outcome, number, points};
+use crate::outcome::{Outcome, number};
 use crate::plot::{self, Band, Panel, Series};
+use crate::spikes::Curve;
 use crate::statistics::median;
 use exmy::error::Result;
 
@@ -47,6 +48,21 @@ pub fn aligned(runs: &[(u64, &Values)]) -> Vec<(f64, [f64; 3])> {
     (-BEFORE_T..AFTER_T).filter_map(|bin| Some((middle(bin), span_of(runs, bin)?))).collect()
 }
 
+/// The means of each ten steps of a curve, at the last of them. Those of a thinned curve are the same: its
+/// points are means of the steps since the one before.
+pub fn tens(curve: &Curve) -> Values {
+    let (mut means, mut sum, mut first, mut before) = (Values::new(), 0.0, 0, 0);
+    for &(step, value) in curve {
+        sum += value * (step - before) as f64;
+        before = step;
+        if step.is_multiple_of(10) {
+            means.push((step as f64, sum / (step - first) as f64));
+            (sum, first) = (0.0, step);
+        }
+    }
+    means
+}
+
 fn middle(bin: i32) -> f64 {
     (f64::from(bin) + 0.5) * WIDTH
 }
@@ -80,15 +96,15 @@ impl Quantity {
             let runs = outcomes.iter().map(|outcome| outcome.trained.values(probe));
             Ok(Self { name, axis, runs: runs.collect::<Result<_>>()? })
         };
-        let curve = |name, of: fn(&Outcome) -> Values| Self {
+        let curve = |name, of: fn(&Outcome) -> &Curve| Self {
             name,
             axis: plot::Axis::log(name),
-            runs: outcomes.iter().map(of).collect(),
+            runs: outcomes.iter().map(|outcome| tens(of(outcome))).collect(),
         };
         let share = plot::Axis::linear("gains in the last bin").range(0.0, 1.0);
         Ok(vec![
-            curve("training loss", |outcome| points(&outcome.losses)),
-            curve("gradient norm", |outcome| points(&outcome.norms)),
+            curve("training loss", |outcome| &outcome.losses),
+            curve("gradient norm", |outcome| &outcome.norms),
             probed("gains in the last bin", share, "lastbin.gamma")?,
             probed("rho", plot::Axis::linear("rho = |g - h| / |h|").include(0.0), "rho_same")?,
             probed("cosine", plot::Axis::linear("cosine of g and h"), "cos_same")?,
@@ -140,7 +156,7 @@ fn table(all: &[Quantity], ends: &[Option<u64>]) -> Table {
     let columns = [BEFORE_T, 10, 5, 1].map(before);
     let mut table = Table::new(
         "medians over runs of their medians within 100 steps, of runs that diverge, and of those that do not \
-         at the same steps just before T (least to largest)",
+         at the same steps just before T (least to largest); losses and gradient norms are means of ten",
         &[
             "quantity",
             &columns[0],

@@ -7,10 +7,10 @@
 //! are new numbers in each step. So one operand at a time is rounded stochastically, the others to nearest.
 //! The first two were one figure until the runs of F2-16 were complete and half of F2-17's. F2-19 is the
 //! direct control: weights that keep bfloat16 from the first step, all else in MX. It does not bear this out:
-//! as many of its runs diverge as of the text's (docs/studies/mx-instabilities.md). But for
-//! elements that saturate, a stochastically rounded weight is the unrounded one and noise of mean zero. So
-//! it is noise that helps, and F2-20 asks how much of it is needed: one and two more mantissa bits halve and
-//! quarter it, all else is as in F2-16. Its recipes and criterion were written before its first run.
+//! as many of its runs diverge as of the text's. But for elements that saturate, a stochastically rounded
+//! weight is the unrounded one and noise of mean zero. So it is noise that helps, and F2-20 asks how much of
+//! it is needed: one and two more mantissa bits halve and quarter it, all else is as in F2-16. What was found
+//! is in docs/studies/mx-instabilities.md. Recipes and criterion of each were written before its first run.
 
 use super::causes::{TEXT, changed};
 use super::survival::Survival;
