@@ -41,7 +41,7 @@ use grids::{
 use models::{
     DAMAGE, GAPS, HYPERPARAMETERS, LAWS, ONSETS, PAIRS, SEARCHED, SIMPLIFIED, VARIATIONS,
 };
-use operands::{OF_LESS_NOISE, OF_OTHER_OPERANDS, OF_THE_WEIGHTS, OF_UNROUNDED_WEIGHTS};
+use operands::{OF_FORWARD_WEIGHTS, OF_LESS_NOISE, OF_NO_NOISE, OF_OTHER_OPERANDS, OF_THE_WEIGHTS};
 use own_size::{LONGER, OTHER_PROXIES, OTHER_RATES, OWN_SIZE};
 
 /// The study.
@@ -68,8 +68,9 @@ pub(crate) const PAPER: Paper = Paper {
         &OF_THE_WEIGHTS,
         &OF_OTHER_OPERANDS,
         &BEFORE,
-        &OF_UNROUNDED_WEIGHTS,
+        &OF_FORWARD_WEIGHTS,
         &OF_LESS_NOISE,
+        &OF_NO_NOISE,
         &LAST_BIN,
         &ZETA,
         &INTERVENTIONS,

@@ -5,15 +5,17 @@
 //! rounding to nearest errs the same way in step after step. Then it is the weights that matter: in most
 //! steps a weight moves by less than the spacing of E4M3, so that its error stays, while inputs and gradients
 //! are new numbers in each step. So one operand at a time is rounded stochastically, the others to nearest.
-//! The first two were one figure until the runs of F2-16 were complete and half of F2-17's. F2-19 is the
-//! direct control: weights that keep bfloat16 from the first step, all else in MX. It does not bear this out:
-//! as many of its runs diverge as of the text's. But for elements that saturate, a stochastically rounded
-//! weight is the unrounded one and noise of mean zero. So it is noise that helps, and F2-20 asks how much of
-//! it is needed: one and two more mantissa bits halve and quarter it, all else is as in F2-16. What was found
-//! is in docs/studies/mx-instabilities.md. Recipes and criterion of each were written before its first run.
+//! The first two were one figure until the runs of F2-16 were complete and half of F2-17's.
+//!
+//! But for elements that saturate, a stochastically rounded weight is the unrounded one and noise of mean
+//! zero. F2-20 has less noise: one and two more mantissa bits halve and quarter it. F2-21 has none: weights
+//! in bfloat16, and weights rounded to nearest where F2-20 rounds them stochastically. F2-19 was meant as
+//! that control and is not: `bf16-weight`, an intervention of the paper, changes the forward product's
+//! weights alone, and with them the gains, which the text rounds as it does weights. What was found is in
+//! docs/studies/mx-instabilities.md.
 
 use super::causes::{TEXT, changed};
-use super::survival::Survival;
+use super::survival::{Ends, Survival};
 use super::*;
 use crate::criterion::{By, Criterion, Is, Opposite, Requirement, ask};
 use crate::finding::{Findings, Power, Verdict};
@@ -28,20 +30,32 @@ const GRADIENTS: &str = "stochastic gradients";
 const OF_WEIGHTS: &[Level] =
     &[TEXT, level(WEIGHTS, changed!("+weight=bf16@rna>mxfp8-e4m3@microxcaling@sr16"))];
 
-const UNROUNDED: &str = "weights in bfloat16";
+const FORWARD: &str = "forward weights and gains in bfloat16";
 
-const OF_UNROUNDED: &[Level] = &[TEXT, level(UNROUNDED, changed!("+bf16-weight"))];
+const OF_FORWARD: &[Level] = &[TEXT, level(FORWARD, changed!("+bf16-weight"))];
 
 const HALF: &str = "stochastic E4M4 weights";
 const QUARTER: &str = "stochastic E4M5 weights";
 
-/// From the most noise to none.
+/// From the most noise to the least.
 const OF_NOISE: &[Level] = &[
     TEXT,
     OF_WEIGHTS[1],
     level(HALF, changed!("+weight=bf16@rna>e4m4fn/32:e8m0@microxcaling@sr16")),
     level(QUARTER, changed!("+weight=bf16@rna>e4m5fn/32:e8m0@microxcaling@sr16")),
-    OF_UNROUNDED[1],
+];
+
+const UNROUNDED: &str = "weights in bfloat16";
+const NEAREST: &str = "E4M4 weights, to nearest";
+
+/// With noise in the weights and without.
+const PAIRS: [[&str; 2]; 2] = [[WEIGHTS, UNROUNDED], [HALF, NEAREST]];
+
+const OF_PAIRS: &[Level] = &[
+    OF_NOISE[1],
+    level(UNROUNDED, changed!("+weight=bf16@rna")),
+    OF_NOISE[2],
+    level(NEAREST, changed!("+weight=bf16@rna>e4m4fn/32:e8m0@microxcaling@rna")),
 ];
 
 const OF_OTHERS: &[Level] = &[
@@ -106,16 +120,22 @@ pub(super) static OF_OTHER_OPERANDS: Figure = Figure {
     views: &[],
 };
 
-pub(super) static OF_UNROUNDED_WEIGHTS: Figure = Figure {
+pub(super) static OF_FORWARD_WEIGHTS: Figure = Figure {
     id: "F2-19",
-    title: "whether weights in bfloat16 alone delay divergence",
-    source: "the direct control of F2-16; F4 changes weights to bfloat16 shortly before a divergence",
-    says: "Weights that are not rounded to MX delay divergence, while inputs and gradients are.",
-    grid: grid(&[Axis::new("numbers", OF_UNROUNDED)]),
+    title: "whether forward weights and gains in bfloat16 delay divergence",
+    source: "the paper's intervention of weights in bfloat16, from the first step on; F4 has it shortly \
+             before a divergence",
+    says: "Forward weights and gains that are not rounded to MX delay divergence, while the backward pass's \
+           weights, inputs and gradients are.",
+    grid: grid(&[Axis::new("numbers", OF_FORWARD)]),
     judged: Judged::Own {
-        asks: asks(&[ask("runs whose weights alone are in bfloat16", LATER, By::LogRank(LEVEL))]),
+        asks: asks(&[ask(
+            "runs whose forward weights and gains alone are in bfloat16",
+            LATER,
+            By::LogRank(LEVEL),
+        )]),
         effect: EffectSize::Stated,
-        find: |results| find(results, &[UNROUNDED]),
+        find: |results| find(results, &[FORWARD]),
     },
     views: &[],
 };
@@ -123,7 +143,7 @@ pub(super) static OF_UNROUNDED_WEIGHTS: Figure = Figure {
 pub(super) static OF_LESS_NOISE: Figure = Figure {
     id: "F2-20",
     title: "whether half or a quarter of the noise in the weights delays divergence, too",
-    source: "after F2-16 and F2-19, of which the first differs from the second by noise in the weights",
+    source: "a question of our own, after F2-16",
     says: "With one or two more mantissa bits in stochastically rounded weights, so with half or a quarter \
            of the noise, divergence is still delayed.",
     grid: grid(&[Axis::new("numbers", OF_NOISE)]),
@@ -138,6 +158,25 @@ pub(super) static OF_LESS_NOISE: Figure = Figure {
             let all: Vec<&str> = OF_NOISE.iter().map(|level| level.name).collect();
             found(results, &[HALF, QUARTER], &all)
         },
+    },
+    views: &[],
+};
+
+pub(super) static OF_NO_NOISE: Figure = Figure {
+    id: "F2-21",
+    title: "whether it is the noise in stochastically rounded weights that delays divergence",
+    source: "the control of F2-16 and F2-20",
+    says: "Weights with noise diverge later than the same weights without: stochastically rounded to E4M3 \
+           later than in bfloat16, and to E4M4 later than rounded to nearest.",
+    grid: grid(&[Axis::new("numbers", OF_PAIRS)]),
+    judged: Judged::Own {
+        asks: asks(&[ask(
+            "runs whose weights alone are rounded stochastically, to E4M3 and to E4M4,",
+            Is::So("diverge later than with weights in bfloat16, and rounded to E4M4 to nearest"),
+            By::LogRank(LEVEL),
+        )]),
+        effect: EffectSize::Stated,
+        find: find_pairs,
     },
     views: &[],
 };
@@ -174,5 +213,38 @@ fn found(results: &Results<'_>, names: &[&str], all: &[&str]) -> Result<Findings
     let survival = Survival::of(results, TEXT.name)?;
     let (verdict, power) = judge(&survival, names);
     let parts = vec![survival.curves(all), survival.table()];
+    Ok(Findings::of(verdict.with_power(Power::Share(power)), parts))
+}
+
+/// Whether each recipe with noise diverges later than the one without, and the least share of cases in which
+/// the largest effect would be seen.
+pub fn judge_pairs(recipes: &[(String, Ends)], pairs: &[[&'static str; 2]]) -> (Verdict, f64) {
+    let (mut words, mut holds, mut least) = (Vec::new(), true, 1.0_f64);
+    for &[noisy, still] in pairs {
+        let survival = Survival { base: still, recipes: recipes.to_vec() };
+        let p = survival.test(noisy).map(|test| test.p_later);
+        let (of_noisy, of_still) = (survival.counts(noisy), survival.counts(still));
+        let shown = p.map_or_else(String::new, |p| format!(" (p of no delay {p:.4})"));
+        words.push(format!(
+            "{noisy} {} of {}, {still} {} of {}{shown}",
+            of_noisy.0, of_noisy.1, of_still.0, of_still.1
+        ));
+        holds &= p.is_some_and(|p| p <= LEVEL);
+        let share = of_still.0 as f64 / of_still.1.max(1) as f64;
+        least = least.min(log_rank_power((share, of_still.1), of_noisy.1, LEVEL));
+    }
+    let text = format!(
+        "runs that diverge: {}; noise with which none diverges would be seen in {:.0} % of cases",
+        words.join("; "),
+        100.0 * least
+    );
+    (Verdict::of(holds, false, text), least)
+}
+
+fn find_pairs(results: &Results<'_>) -> Result<Findings> {
+    let survival = Survival::of(results, UNROUNDED)?;
+    let (verdict, power) = judge_pairs(&survival.recipes, &PAIRS);
+    let all: Vec<&str> = OF_PAIRS.iter().map(|level| level.name).collect();
+    let parts = vec![survival.curves(&all), survival.table()];
     Ok(Findings::of(verdict.with_power(Power::Share(power)), parts))
 }
