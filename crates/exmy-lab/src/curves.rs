@@ -21,6 +21,7 @@
 //! needed either. Version 1 had no text: its runs learned the default one. Version 2 had no probes. One
 //! thread compresses, so the file is the same bytes everywhere.
 
+use crate::amounts::counted;
 use crate::plot::number::six_digits;
 use crate::run_config::{Setting, Text};
 use crate::spikes::Judgement;
@@ -89,7 +90,7 @@ pub(crate) struct Record {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Curves {
     head: Head,
-    /// Where they were read, for messages.
+    /// Where they were read, for messages. None of what is under it is a file.
     path: PathBuf,
     runs: BTreeMap<String, Record>,
     /// Their names in the order in which the figures ask for them. What branches off stands behind its
@@ -154,34 +155,46 @@ impl Record {
 }
 
 impl Curves {
-    /// Those of some runs, in the order in which the figures ask for them.
-    pub(crate) fn new(
-        study: &str,
-        setting: &Setting,
-        figures: Vec<String>,
-        runs: Vec<Record>,
-    ) -> Self {
+    /// Those of some runs, in the order in which the figures ask for them, without a figure.
+    pub(crate) fn new(study: &str, setting: &Setting, runs: Vec<Record>) -> Self {
         let order: Vec<String> = runs.iter().map(|run| run.name.clone()).collect();
         let runs: BTreeMap<_, _> = runs.into_iter().map(|run| (run.name.clone(), run)).collect();
         let (scale, text) = (setting.scale, Some(setting.text()));
         let (study, count) = (study.to_owned(), runs.len());
+        let figures = Vec::new();
         let head = Head { version: VERSION, study, scale, text, figures, runs: count };
         Self { head, path: PathBuf::from("curves"), runs, order }
     }
 
-    /// Refuses to write where something stands that is not [`Curves`] of the same study.
+    /// Refuses to write where something stands that would be lost: what is not [`Curves`] of the same study,
+    /// or curves of runs that are not `written`.
     ///
     /// # Errors
-    /// If it does, or what stands there cannot be read.
-    pub fn check(study: &str, path: &Path) -> Result<()> {
-        if !path.exists() || Self::read(study, path).is_ok() {
+    /// If it does, if what stands there cannot be read, or if its folder is missing.
+    pub fn check(study: &str, path: &Path, written: impl Fn(&str) -> bool) -> Result<()> {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
+            let what = format!("there is no folder {} for curves", printable_path(folder));
+            return Err(Error::new(what).hint("make it first, or name another file"));
+        }
+        if !path.exists() {
             return Ok(());
         }
-        let lost = format!(
-            "{} is no file of this study's curves, and would be lost",
-            printable_path(path)
-        );
-        Err(Error::new(lost).hint("name another file, or take it away"))
+        let file = printable_path(path);
+        let standing = Self::read(study, path).map_err(|_| {
+            Error::new(format!("{file} is no file of this study's curves, and would be lost"))
+                .hint("name another file, or take it away")
+        })?;
+        match standing.order.iter().filter(|name| !written(name)).count() {
+            0 => Ok(()),
+            lost => {
+                let lost = counted(lost as u64, "run");
+                let what = format!("{file} has {lost} that would be lost: here are others");
+                Err(Error::new(what).hint(
+                    "--curves FILE with --save-curves FILE adds to it, at its scale; or name another file",
+                ))
+            }
+        }
     }
 
     /// Writes them.
@@ -272,6 +285,11 @@ impl Curves {
         &self.head.figures
     }
 
+    /// The names of the runs.
+    pub fn names(&self) -> impl Iterator<Item = &String> {
+        self.order.iter()
+    }
+
     /// How many runs there are.
     pub fn len(&self) -> usize {
         self.runs.len()
@@ -294,6 +312,22 @@ impl Curves {
     /// A run by its name.
     pub(crate) fn run(&self, name: &str) -> Option<&Record> {
         self.runs.get(name)
+    }
+
+    /// Says that a figure can be drawn.
+    pub(crate) fn draw(&mut self, figure: &str) {
+        self.head.figures.push(figure.to_owned());
+    }
+
+    /// Adds the runs that others have besides.
+    pub(crate) fn add_runs_of(&mut self, others: &Self) {
+        for name in &others.order {
+            if !self.runs.contains_key(name) {
+                self.runs.insert(name.clone(), others.runs[name].clone());
+                self.order.push(name.clone());
+            }
+        }
+        self.head.runs = self.runs.len();
     }
 
     /// Keeps what probes measured in a run, too.

@@ -67,9 +67,10 @@ impl Trained {
     /// If the file cannot be read, or the record is thinned.
     pub fn probe(&self, name: &str) -> Result<Vec<Line>> {
         if self.judged.is_some() {
-            return Err(Error::new(format!("curves do not keep what {name} measured")).hint(
-                "train the figure without --curves; where it needs no parts of probes, the same command with \
-                 --curves FILE and --save-curves FILE then adds its values to the file",
+            let what = format!("these curves do not have what {name} measured, or not its parts");
+            return Err(Error::new(what).hint(
+                "train the figure without --curves at the same --scale; with --curves FILE and --save-curves \
+                 FILE the same command then adds to the file what it needs of probes",
             ));
         }
         let lines = probe::read(&self.folder.probes_file())?;
@@ -272,6 +273,11 @@ impl Store {
         Self { curves: Some(curves), adds: true, ..self }
     }
 
+    /// What stands in for runs.
+    pub(crate) fn curves(&self) -> Option<&Curves> {
+        self.curves.as_deref()
+    }
+
     /// Whether some of its runs are thinned.
     pub fn is_thinned(&self) -> bool {
         self.curves.is_some()
@@ -289,7 +295,7 @@ impl Store {
         Ok(kept.filter(|_| !is_whole))
     }
 
-    /// Those of some runs that are its folder's: curves do not have them.
+    /// Those of some runs that are its folder's: curves do not have them, or the folder has them whole.
     ///
     /// # Errors
     /// If one goes on from a checkpoint of a run of which only curves are here.
@@ -303,6 +309,7 @@ impl Store {
             own.push(run.clone());
             if let Some((parent, step)) = &run.parent
                 && self.thinned(&parent.name())?.is_some()
+                && self.folder(&run.name()).summary()?.is_none()
             {
                 let what = format!(
                     "{} goes on from step {step} of {}, of which {} has no checkpoint",

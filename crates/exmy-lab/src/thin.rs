@@ -7,7 +7,7 @@ use crate::outcome::judge;
 use crate::report;
 use crate::run_config::{RunConfig, Setting};
 use crate::store::Store;
-use exmy::error::{Error, Result};
+use exmy::error::Result;
 use std::sync::Arc;
 
 /// What of some findings must not depend on how many steps were kept.
@@ -17,24 +17,30 @@ fn exact(found: &Findings) -> impl PartialEq {
     (found.verdict.clone(), found.judged.clone(), parts)
 }
 
-/// Those of the complete runs of some figures, and of the figures that need no other runs. What is trained
-/// later is added to them.
+/// Curves, and the figures that cannot be drawn from them: they need weights or parts of probes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Thinned {
+    pub curves: Curves,
+    pub left_out: Vec<&'static str>,
+}
+
+/// Those of the complete runs of some figures, of the figures that need no other runs, and of the runs
+/// besides that the store's own curves have. What is trained later is added to them.
 ///
 /// # Errors
-/// If a run cannot be read, or if a figure says something else when it is drawn from what is kept, as one
-/// that needs weights or parts of probes.
+/// If a run cannot be read.
 pub fn thin(
     paper: &Paper,
     figures: &[&dyn Experiment],
     (setting, store): (&Setting, &Store),
-) -> Result<Curves> {
-    let all_there = |runs: &[RunConfig]| -> Result<bool> {
-        runs.iter().try_fold(true, |all, run| Ok(all && store.has(run)?))
-    };
-    let mut complete: Vec<&dyn Experiment> = Vec::new();
+) -> Result<Thinned> {
+    let (mut complete, mut others): (Vec<&dyn Experiment>, Vec<RunConfig>) = Default::default();
     for figure in figures {
-        if all_there(&report::runs(&[*figure], setting, store)?)? {
-            complete.push(*figure);
+        let runs = report::runs(&[*figure], setting, store)?;
+        let there: Vec<bool> = runs.iter().map(|run| store.has(run)).collect::<Result<_>>()?;
+        match there.iter().all(|&is_there| is_there) {
+            true => complete.push(*figure),
+            false => others.extend(runs),
         }
     }
     let mut records = Vec::new();
@@ -45,42 +51,47 @@ pub fn thin(
             records.push(Record::of(run.name(), trained.summary, &trained.metrics, judged));
         }
     }
-    let ids = complete.iter().map(|figure| figure.id().to_owned()).collect();
-    let mut curves = Arc::new(Curves::new(paper.name, setting, ids, records));
+    let mut curves = Arc::new(Curves::new(paper.name, setting, records));
+    // Whether a figure needs probes is seen when its last run is there.
+    keep_probes(&mut curves, &others, store)?;
+    let mut left_out = Vec::new();
     for figure in complete {
-        if draws(figure, setting, store, &curves).is_ok_and(|same| same) {
-            continue;
+        if !draws(figure, setting, store, &curves) {
+            let mut probed = Arc::clone(&curves);
+            keep_probes(&mut probed, &report::runs(&[figure], setting, store)?, store)?;
+            if !draws(figure, setting, store, &probed) {
+                left_out.push(figure.id());
+                continue;
+            }
+            curves = probed;
         }
-        for run in report::runs(&[figure], setting, store)? {
-            let probes = store.runs().of(&run)?.probed(&run.config.record.probes)?;
-            Arc::make_mut(&mut curves).keep_probes(&run.name(), probes);
-        }
-        let id = figure.id();
-        let hint = "name figures that need losses, gradient norms and values of probes alone with --figure";
-        let same = draws(figure, setting, store, &curves).map_err(|error| {
-            let what = format!("{id} cannot be drawn from curves, so none are written");
-            Error::new(what).because(error).hint(hint)
-        })?;
-        if !same {
-            let what = format!(
-                "{id} needs more than curves: drawn from them its verdict or a table is another"
-            );
-            return Err(Error::new(what).hint(hint));
+        Arc::make_mut(&mut curves).draw(figure.id());
+    }
+    let mut curves = Arc::unwrap_or_clone(curves);
+    if let Some(earlier) = store.curves() {
+        curves.add_runs_of(earlier);
+    }
+    Ok(Thinned { curves, left_out })
+}
+
+/// Keeps what probes measured in those of some runs that are complete.
+fn keep_probes(curves: &mut Arc<Curves>, runs: &[RunConfig], store: &Store) -> Result<()> {
+    for run in runs {
+        if store.has(run)? {
+            let probes = store.runs().of(run)?.probed(&run.config.record.probes)?;
+            Arc::make_mut(curves).keep_probes(&run.name(), probes);
         }
     }
-    Ok(Arc::unwrap_or_clone(curves))
+    Ok(())
 }
 
 /// Whether a figure says the same of curves as of the runs in a store.
-fn draws(
-    figure: &dyn Experiment,
-    setting: &Setting,
-    store: &Store,
-    curves: &Arc<Curves>,
-) -> Result<bool> {
+fn draws(figure: &dyn Experiment, setting: &Setting, store: &Store, curves: &Arc<Curves>) -> bool {
     let of = |store: &Store| -> Result<Vec<Findings>> {
         Ok(report::find(&[figure], setting, store, |_| true)?.unwrap_or_default())
     };
-    let (found, again) = (of(store)?, of(&Store::drawn_from(Arc::clone(curves)))?);
-    Ok(found.iter().map(exact).eq(again.iter().map(exact)))
+    match (of(store), of(&Store::drawn_from(Arc::clone(curves)))) {
+        (Ok(found), Ok(again)) => found.iter().map(exact).eq(again.iter().map(exact)),
+        _ => false,
+    }
 }

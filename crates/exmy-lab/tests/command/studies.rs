@@ -188,6 +188,23 @@ fn a_second_call_only_draws() {
     let again = ["--figure", "F2a"];
     succeed(exmy(&from).args(again).arg("--save-curves").arg(&both).arg("--out").arg(&more));
     assert!(fs::read(&both).unwrap() == bytes, "what the curves have of other figures stays");
+
+    // A file of other runs is not lost, and nothing is trained before that is known. A figure that curves
+    // cannot draw is left out.
+    let part = ["study", "mx-instabilities", "--scale", "smoke", "--quiet", "--save-curves"];
+    let one = |figure: &str, file: &Path, out: &str| {
+        let out = folder.path().join(out);
+        exmy(&part).arg(file).args(["--figure", figure]).arg("--out").arg(out).output().unwrap()
+    };
+    for (file, message) in [(&both, "that would be lost"), (&more.join("x/y.xz"), "no folder")] {
+        let output = one("F2b", file, "other");
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(2) && text.contains(message), "{text}");
+        assert!(!folder.path().join("other").exists());
+    }
+    let output = one("F3", &folder.path().join("left.xz"), "left");
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success() && text.contains("F3 is not in"), "{text}");
     fs::write(&file, "mine").unwrap();
     let output = exmy(&STUDY).arg("--save-curves").arg(&file).output().unwrap();
     let text = String::from_utf8(output.stderr).unwrap();

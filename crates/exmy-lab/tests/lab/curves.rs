@@ -12,7 +12,7 @@ use exmy_lab::runner::{Run, Silent};
 use exmy_lab::spikes;
 use exmy_lab::store::{Runs, Store};
 use exmy_lab::study_scale::StudyScale;
-use exmy_lab::thin::thin;
+use exmy_lab::thin::{Thinned, thin};
 use exmy_train::train::data::Source;
 use exmy_train::train::record::Metrics;
 use std::fs;
@@ -124,13 +124,14 @@ fn figures_are_drawn_again_without_their_runs() {
         report::find(&[figure], &setting, store, |_| true).map(Option::unwrap)
     };
     let of = |figure: &Drawn| thin(&PAPER, &[figure], (&setting, &store));
-    let curves = of(&Drawn(Looks::No, TWO)).unwrap();
+    let Thinned { curves, left_out } = of(&Drawn(Looks::No, TWO)).unwrap();
+    assert!(left_out.is_empty());
     let path = folder.path().join("curves.xz");
     curves.write(&path).unwrap();
     let bytes = fs::read(&path).unwrap();
     let again = Curves::read(PAPER.name, &path).unwrap();
     assert_eq!((again.scale(), again.figures()), (StudyScale::Smoke, &["X-1".to_owned()][..]));
-    Curves::check(PAPER.name, &path).unwrap();
+    Curves::check(PAPER.name, &path, |_| true).unwrap();
     assert_eq!(again.setting().unwrap().unwrap(), setting);
     again.write(&path).unwrap();
     assert!(fs::read(&path).unwrap() == bytes, "read and written again they are the same");
@@ -167,13 +168,14 @@ fn figures_are_drawn_again_without_their_runs() {
     }
     assert_eq!(diverged, 1, "one diverges and one learns");
 
-    // What needs more than is kept is refused when it is written, and not drawn otherwise.
-    let error = of(&Drawn(Looks::AtAllLosses, TWO)).unwrap_err().to_string();
-    assert!(error.contains("X-1 needs more than curves"), "{error}");
-    let error = of(&Drawn(Looks::AtParts, TWO)).unwrap_err().to_string();
-    assert!(error.contains("X-1 cannot be drawn from curves"), "{error}");
+    // What needs more than is kept is left out when it is written, and not drawn otherwise.
+    for looks in [Looks::AtAllLosses, Looks::AtParts] {
+        let others = of(&Drawn(looks, TWO)).unwrap();
+        assert_eq!((others.left_out, others.curves.figures().len()), (vec!["X-1"], 0));
+        assert_eq!(others.curves.len(), curves.len());
+    }
     let error = thinned.runs().of(&planned[1]).unwrap().values(PROBE).unwrap_err().to_string();
-    assert!(error.contains("do not keep what rho_same measured"), "{error}");
+    assert!(error.contains("do not have what rho_same measured"), "{error}");
     let error = thinned.runs().of(&GRID.runs(&setting)[0]).unwrap_err().to_string();
     assert!(error.contains("lacks the run mxpaper-e2m1"), "{error}");
 
@@ -191,9 +193,16 @@ fn figures_are_drawn_again_without_their_runs() {
         fs::write(&path, bytes).unwrap();
         let error = Curves::read(paper.name, &path).unwrap_err().to_string();
         assert!(error.contains(part), "{error}");
-        let error = Curves::check(paper.name, &path).unwrap_err().to_string();
+        let error = Curves::check(paper.name, &path, |_| true).unwrap_err().to_string();
         assert!(error.contains("would be lost"), "{error}");
     }
+    curves.write(&path).unwrap();
+    let of_one = |name: &str| name == planned[0].name();
+    let error = Curves::check(PAPER.name, &path, of_one).unwrap_err().to_string();
+    assert!(error.contains("has 1 run that would be lost"), "{error}");
+    let nowhere = folder.path().join("none/curves.xz");
+    let error = Curves::check(PAPER.name, &nowhere, |_| true).unwrap_err().to_string();
+    assert!(error.contains("there is no folder"), "{error}");
 }
 
 /// A study grows: what its curves have is not trained again.
@@ -211,7 +220,7 @@ fn runs_are_added_to_curves() {
     };
     let figures = |planned: &[RunConfig]| Kept(planned.to_vec());
     let curves = |store: &Store, planned: &[RunConfig]| {
-        thin(&PAPER, &[&figures(planned)], (&setting, store)).unwrap()
+        thin(&PAPER, &[&figures(planned)], (&setting, store)).unwrap().curves
     };
     train(&store, &planned);
     let first = Arc::new(curves(&store, &planned[..1]));
@@ -229,18 +238,27 @@ fn runs_are_added_to_curves() {
     let half = Store::new(folder.path().join("half"));
     train(&half, &planned[1..]);
     let figure = figures(&planned);
-    let kept = thin(&PAPER, &[&figure], (&setting, &half)).unwrap();
+    let kept = thin(&PAPER, &[&figure], (&setting, &half)).unwrap().curves;
     assert_eq!((kept.len(), kept.figures()), (1, &[][..]));
     let rest = Store::new(folder.path().join("rest")).beside(Arc::new(kept));
     assert_eq!(rest.of_folder(&planned).unwrap(), planned[..1]);
     train(&rest, &planned[..1]);
     assert_eq!(curves(&rest, &planned), curves(&store, &planned));
 
-    // Of a run that is drawn from curves no checkpoint is left.
+    // What other figures have stays.
+    let none = Store::new(folder.path().join("none")).beside(Arc::clone(&first));
+    assert_eq!((curves(&none, &planned[1..]).len(), first.len()), (1, 1));
+    assert_eq!(curves(&both, &planned[1..]).len(), 2);
+
+    // Of a run that is drawn from curves no checkpoint is left. A branch that is whole needs none.
     let branch = |parent: usize| [planned[parent].branch(50)];
     assert_eq!(both.of_folder(&branch(1)).unwrap(), branch(1));
     let error = both.of_folder(&branch(0)).unwrap_err().to_string();
     assert!(error.contains("has no checkpoint"), "{error}");
+    train(&store, &[planned[0].clone(), branch(0)[0].clone()]);
+    let whole = store.folder(&branch(0)[0].name());
+    fs::rename(whole.path(), both.folder(&branch(0)[0].name()).path()).unwrap();
+    assert_eq!(both.of_folder(&branch(0)).unwrap(), branch(0));
     let drawn = Store::drawn_from(first);
     assert!(!drawn.has_folder() && !drawn.has(&planned[1]).unwrap());
 }
@@ -259,7 +277,7 @@ fn values_of_probes_are_kept_where_a_figure_needs_them() {
     let drawn = |looks| Drawn(looks, ONE);
     let written = |figure: &Drawn, store: &Store, name: &str| {
         let path = folder.path().join(name);
-        thin(&PAPER, &[figure], (&setting, store)).unwrap().write(&path).unwrap();
+        thin(&PAPER, &[figure], (&setting, store)).unwrap().curves.write(&path).unwrap();
         Arc::new(Curves::read(PAPER.name, &path).unwrap())
     };
     let without = written(&drawn(Looks::No), &store, "without.xz");
@@ -277,6 +295,11 @@ fn values_of_probes_are_kept_where_a_figure_needs_them() {
     let added = written(&drawn(Looks::AtValues), &both, "added.xz");
     let bytes = |name: &str| fs::read(folder.path().join(name)).unwrap();
     assert!(bytes("added.xz") == bytes("with.xz"));
+    // Of a figure whose runs are not all there they are kept, too: it may need them.
+    let more = Drawn(Looks::AtValues, TWO);
+    let part = thin(&PAPER, &[&more], (&setting, &store)).unwrap().curves;
+    assert_eq!((part.len(), part.figures().len()), (1, 0));
+    assert_eq!(values(&Store::drawn_from(Arc::new(part))).unwrap(), whole);
     // What is kept is kept when other runs are added.
     let empty = Store::new(folder.path().join("empty")).beside(added);
     written(&drawn(Looks::AtValues), &empty, "again.xz");

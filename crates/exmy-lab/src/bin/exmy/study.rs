@@ -1,5 +1,8 @@
 //! `exmy study`: what a paper measured, run again.
 
+mod saving;
+
+use self::saving::Saving;
 use crate::bar::bar;
 use crate::phase::Phase;
 use crate::provenance::provenance;
@@ -20,7 +23,6 @@ use exmy_lab::store::{Store, distinct};
 use exmy_lab::studies::{ALL, Paper, by_name};
 use exmy_lab::study_scale::StudyScale;
 use exmy_lab::table::aligned;
-use exmy_lab::thin::thin;
 use exmy_train::train::data::{Dataset, Source};
 use exmy_train::train::record::Metrics;
 use exmy_train::train::run::{Outcome, Watch};
@@ -183,20 +185,6 @@ fn chosen_of(
     }
 }
 
-/// The figures whose curves are written: those of `--curves`, and those that are drawn.
-fn kept(
-    paper: &Paper,
-    curves: Option<&Curves>,
-    figures: &[&'static dyn Experiment],
-) -> Vec<&'static dyn Experiment> {
-    let ids = curves.map_or(&[][..], Curves::figures);
-    let of = |id: &String| paper.figures.iter().copied().find(|figure| figure.id() == id);
-    let mut kept: Vec<&'static dyn Experiment> = ids.iter().filter_map(of).collect();
-    let is_new = |figure: &&&dyn Experiment| !ids.iter().any(|id| id == figure.id());
-    kept.extend(figures.iter().filter(is_new).copied());
-    kept
-}
-
 /// An option that says something about a study, if one is given.
 fn of_a_study(arguments: &Arguments) -> Option<&'static str> {
     let given = [
@@ -304,9 +292,6 @@ pub(crate) fn run(arguments: &Arguments, stop: &Stop) -> Result<u8> {
     if writes && let Some(standing) = report::check(paper, &figures, target)? {
         tell_replaced(&standing, &figures, scale, target)?;
     }
-    if let Some(path) = &arguments.save_curves {
-        Curves::check(paper.name, path)?;
-    }
     let stop = stop.looked_at();
     arguments.work.with_threads(|| {
         let quiet = arguments.work.quiet;
@@ -315,16 +300,20 @@ pub(crate) fn run(arguments: &Arguments, stop: &Stop) -> Result<u8> {
         let data = Arc::new(data);
         let place = arguments.work.place()?;
         let jobs = place.at_once(arguments.jobs.jobs, exmy::parallel::threads())?;
-        if writes {
-            report::prepare(target)?;
-        }
-        let kept = kept(paper, curves.as_ref(), &figures);
+        let saving = arguments.save_curves.as_deref();
+        let saving = saving.map(|path| Saving::new(paper, path, &figures, curves.as_ref()));
         let store = match curves {
             Some(curves) if adds(arguments) => Store::new(&out).beside(Arc::new(curves)),
             Some(curves) => Store::drawn_from(Arc::new(curves)),
             None => Store::new(&out),
         };
         let mut planned = report::runs(&figures, &setting, &store)?;
+        if let Some(saving) = &saving {
+            saving.check(&setting, &store)?;
+        }
+        if writes {
+            report::prepare(target)?;
+        }
         drop(reading);
         // Once for each stage; of what is drawn from curves there is none.
         while store.has_folder() {
@@ -365,11 +354,12 @@ pub(crate) fn run(arguments: &Arguments, stop: &Stop) -> Result<u8> {
             let end = trainer.work(&runs, Some(Arc::clone(&data)), &shown)?;
             shown.bar.finish_and_clear();
             if end.stopped {
-                if let Some(path) = &arguments.save_curves {
+                if let Some(saving) = &saving {
                     // Takes seconds, more than who is asked to end has otherwise.
                     let _held = stop.hold();
-                    let complete = thin(paper, &kept, (&setting, &store))?;
-                    say!("{}", save_stopped(paper, &complete, path)?);
+                    for line in saving.stopped(&setting, &store)? {
+                        say!("{line}");
+                    }
                 }
                 say!("stopped; every step so far is kept, and the same command goes on");
                 return Ok(stop.code());
@@ -394,9 +384,7 @@ pub(crate) fn run(arguments: &Arguments, stop: &Stop) -> Result<u8> {
         };
         let writing = Phase::begin("writing the report", quiet);
         report::make(paper, &figures, (&setting, &store), &findings, target, &provenance)?;
-        if let Some(path) = &arguments.save_curves {
-            thin(paper, &kept, (&setting, &store))?.write(path)?;
-        }
+        let lacks = saving.map(|saving| saving.complete(&setting, &store)).transpose()?;
         drop(writing);
         let mut text = String::new();
         let width = crate::rows::width().unwrap_or(usize::MAX);
@@ -413,22 +401,10 @@ pub(crate) fn run(arguments: &Arguments, stop: &Stop) -> Result<u8> {
                 say!("curves: {}, {bytes} bytes", printable_path(path));
             }
         }
+        for line in lacks.into_iter().flatten() {
+            say!("{line}");
+        }
         Ok(0)
-    })
-}
-
-/// Writes the curves of a study that was stopped, unless the file has more; the result says which.
-fn save_stopped(paper: &Paper, complete: &Curves, path: &Path) -> Result<String> {
-    let standing = path.exists().then(|| Curves::read(paper.name, path)).transpose()?;
-    let (file, count) = (printable_path(path), counted(complete.len() as u64, "complete run"));
-    Ok(match standing.map_or(0, |standing| standing.len()) {
-        more if more > complete.len() => {
-            format!("{file} stays: it has {more} runs, and here are {count}")
-        }
-        _ => {
-            complete.write(path)?;
-            format!("{file} has the curves of {count}")
-        }
     })
 }
 

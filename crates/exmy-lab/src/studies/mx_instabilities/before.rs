@@ -48,8 +48,8 @@ pub fn aligned(runs: &[(u64, &Values)]) -> Vec<(f64, [f64; 3])> {
     (-BEFORE_T..AFTER_T).filter_map(|bin| Some((middle(bin), span_of(runs, bin)?))).collect()
 }
 
-/// The means of each ten steps of a curve, at the last of them. Those of a thinned curve are the same: its
-/// points are means of the steps since the one before.
+/// The means of each ten steps of a curve, at the last of them. Those of a thinned curve are the same but for
+/// its six digits: its points are means of the steps since the one before.
 pub fn tens(curve: &Curve) -> Values {
     let (mut means, mut sum, mut first, mut before) = (Values::new(), 0.0, 0, 0);
     for &(step, value) in curve {
