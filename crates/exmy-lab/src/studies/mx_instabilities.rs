@@ -11,6 +11,7 @@ pub mod grids;
 pub mod interventions;
 pub mod last_bin;
 pub mod laws;
+pub mod leaving;
 mod models;
 pub mod new_seeds;
 pub mod operands;
@@ -38,6 +39,7 @@ use grids::{
     BEYOND, BIAS, BIASED, FIXED, JUDGED, LANGUAGE, LONG, MODELS, NEW_SEEDS, PROXIES, PROXY_RATES,
     SEARCH, SEARCH_MX, SHORT, STUDENT, TENFOLD, UNSCALED, gains, text,
 };
+use leaving::AVERTED;
 use models::{
     DAMAGE, GAPS, HYPERPARAMETERS, LAWS, ONSETS, PAIRS, SEARCHED, SIMPLIFIED, VARIATIONS,
 };
@@ -71,6 +73,7 @@ pub(crate) const PAPER: Paper = Paper {
         &OF_FORWARD_WEIGHTS,
         &OF_LESS_NOISE,
         &OF_NO_NOISE,
+        &AVERTED,
         &LAST_BIN,
         &ZETA,
         &INTERVENTIONS,

@@ -5,6 +5,7 @@
 //! in 83 of 100 cases. Three more figures go on from there: other learning rates, other proxies, and more
 //! than twice the steps. Their MX runs have the sums of tensor cores, as F2-11's.
 
+use super::leaving;
 use super::survival::Survival;
 use super::*;
 use crate::finding::{Findings, Part, Verdict};
@@ -57,7 +58,7 @@ fn shown(results: &Results<'_>) -> Result<Vec<Part>> {
 }
 
 /// The study's code, with the sums of tensor cores: a run of F2-11, where the rate is the same.
-const CODE: Level = level(
+pub(super) const CODE: Level = level(
     "MX E4M3",
     Set::All(&[
         Set::Measured(&["lastbin.gamma", "rho_same", "cos_same"], [50; 3]),
@@ -173,5 +174,7 @@ pub(super) static LONGER: Figure = Figure {
 
 fn longer(results: &Results<'_>) -> Result<Vec<Part>> {
     let survival = Survival::of(results, BETAS.name)?;
-    Ok(vec![survival.curves(&[BETAS.name, CODE.name]), survival.table()])
+    let mut parts = vec![survival.curves(&[BETAS.name, CODE.name]), survival.table()];
+    parts.extend(leaving::tables(results)?);
+    Ok(parts)
 }

@@ -4,6 +4,7 @@ mod causes;
 mod interventions;
 mod last_bin;
 mod laws;
+mod leaving;
 mod new_seeds;
 mod operands;
 mod pairs;
