@@ -28,4 +28,4 @@ pub use distribution::{incomplete_beta, normal_quantile, normal_tail, t_quantile
 pub use intervals::{Interval, mean, mean_interval, median, paired_interval, sd};
 pub use power::{fisher_power, interval_power, log_rank_power};
 pub use ranks::{Roc, Trend, jaccard, mann_kendall, midranks, roc, spearman};
-pub use survival::{LogRank, kaplan_meier, log_rank};
+pub use survival::{LogRank, kaplan_meier, log_rank, log_rank_trend};

@@ -40,10 +40,12 @@ pub fn kaplan_meier(runs: &[(u64, bool)], confidence: f64) -> Vec<(u64, Interval
 /// What the log-rank test says (Mantel, Cancer Chemotherapy Reports 50, 1966).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LogRank {
-    /// Events of the first group.
+    /// Events of the first group; by doses, the sum of their doses.
     pub observed: f64,
     /// How many it would have if both groups met them alike.
     pub expected: f64,
+    /// Of `observed - expected`.
+    pub variance: f64,
     /// `(observed - expected)` over its standard deviation; its square is the test's chi-squared.
     pub z: f64,
     /// The probability of a `z` at least as large by chance alone.
@@ -54,30 +56,56 @@ pub struct LogRank {
     pub p_two_sided: f64,
 }
 
+impl LogRank {
+    /// How many times as often the first group meets the event as the second, after Peto (Peto et al.,
+    /// British Journal of Cancer 35, 1977). Far from 1 it is nearer to 1 than the ratio of hazards.
+    pub fn hazard(&self, confidence: f64) -> Interval {
+        let reach = normal_quantile((1.0 - confidence) / 2.0) * self.variance.sqrt();
+        let ratio = |excess: f64| libm::exp(excess / self.variance);
+        let excess = self.observed - self.expected;
+        Interval {
+            estimate: ratio(excess),
+            low: ratio(excess - reach),
+            high: ratio(excess + reach),
+        }
+    }
+}
+
 /// Whether the first group meets the event sooner than the second; `None` where nothing can be said, as
 /// without events.
 pub fn log_rank(first: &[(u64, bool)], second: &[(u64, bool)]) -> Option<LogRank> {
-    let all: Vec<_> = first.iter().chain(second).copied().collect();
+    log_rank_trend(&[(1.0, first), (0.0, second)])
+}
+
+/// Whether groups meet the event the sooner the larger their dose (Tarone, Biometrika 62, 1975).
+pub fn log_rank_trend(groups: &[(f64, &[(u64, bool)])]) -> Option<LogRank> {
+    let all: Vec<_> = groups.iter().flat_map(|group| group.1).copied().collect();
     let (mut observed, mut expected, mut variance) = (0.0, 0.0, 0.0);
     for step in steps(&all) {
-        let ((own, own_risk), (events, at_risk)) = (at(first, step), at(&all, step));
-        observed += own;
-        expected += events * own_risk / at_risk;
+        let (events, at_risk) = at(&all, step);
+        let (mut first, mut second) = (0.0, 0.0);
+        for &(dose, runs) in groups {
+            let (own, own_risk) = at(runs, step);
+            observed += dose * own;
+            first += dose * own_risk;
+            second += dose * dose * own_risk;
+        }
+        expected += events * first / at_risk;
         if at_risk > 1.0 {
-            variance += events * own_risk * (at_risk - own_risk) * (at_risk - events)
+            variance += events * (at_risk * second - first * first) * (at_risk - events)
                 / (at_risk * at_risk * (at_risk - 1.0));
         }
     }
     (variance > 0.0).then(|| {
         let z = (observed - expected) / variance.sqrt();
-        let p_two_sided = 2.0 * normal_tail(z.abs());
         LogRank {
             observed,
             expected,
+            variance,
             z,
             p_sooner: normal_tail(z),
             p_later: normal_tail(-z),
-            p_two_sided,
+            p_two_sided: 2.0 * normal_tail(z.abs()),
         }
     })
 }

@@ -18,10 +18,11 @@ use super::causes::{TEXT, changed};
 use super::survival::{Ends, Survival};
 use super::*;
 use crate::criterion::{By, Criterion, Is, Opposite, Requirement, ask};
-use crate::finding::{Findings, Power, Verdict};
+use crate::finding::{Findings, Part, Power, Table, Verdict};
 use crate::measure::Results;
-use crate::statistics::log_rank_power;
+use crate::statistics::{log_rank_power, log_rank_trend, mean};
 use exmy::error::Result;
+use exmy_train::train::run::Summary;
 
 const WEIGHTS: &str = "stochastic weights";
 const INPUTS: &str = "stochastic inputs";
@@ -154,10 +155,7 @@ pub(super) static OF_LESS_NOISE: Figure = Figure {
             By::LogRank(LEVEL),
         )]),
         effect: EffectSize::Stated,
-        find: |results| {
-            let all: Vec<&str> = OF_NOISE.iter().map(|level| level.name).collect();
-            found(results, &[HALF, QUARTER], &all)
-        },
+        find: find_noise,
     },
     views: &[],
 };
@@ -204,16 +202,58 @@ pub fn judge(survival: &Survival, names: &[&str]) -> (Verdict, f64) {
 }
 
 fn find(results: &Results<'_>, names: &[&str]) -> Result<Findings> {
-    let all: Vec<&str> = [TEXT.name].iter().chain(names).copied().collect();
-    found(results, names, &all)
-}
-
-/// What some recipes say, and the curves of these.
-fn found(results: &Results<'_>, names: &[&str], all: &[&str]) -> Result<Findings> {
     let survival = Survival::of(results, TEXT.name)?;
     let (verdict, power) = judge(&survival, names);
-    let parts = vec![survival.curves(all), survival.table()];
+    let all: Vec<&str> = [TEXT.name].iter().chain(names).copied().collect();
+    let parts = vec![survival.curves(&all), survival.table()];
     Ok(Findings::of(verdict.with_power(Power::Share(power)), parts))
+}
+
+/// Of half and a quarter of the noise, with what was looked at afterwards: all three, and what noise costs.
+fn find_noise(results: &Results<'_>) -> Result<Findings> {
+    let survival = Survival::of(results, TEXT.name)?;
+    let (verdict, power) = judge(&survival, &[HALF, QUARTER]);
+    let all: Vec<&str> = OF_NOISE.iter().map(|level| level.name).collect();
+    let doses = [(-1.0, WEIGHTS), (-0.5, HALF), (-0.25, QUARTER)];
+    let doses = doses.map(|(dose, name)| (dose, survival.ends(name)));
+    let trend = log_rank_trend(&doses).map_or_else(String::new, |test| {
+        format!(
+            "No part of the criterion: the less noise the sooner, by the log-rank test for trend over {}, {} \
+             and {}, p {:.4} (one-sided).",
+            WEIGHTS, HALF, QUARTER, test.p_sooner
+        )
+    });
+    let parts = vec![survival.curves(&all), survival.table(), Part::Text(trend), costs(results)?];
+    Ok(Findings::of(verdict.with_power(Power::Share(power)), parts))
+}
+
+/// Losses of the runs that neither spike nor diverge, beside those of the first recipe.
+fn costs(results: &Results<'_>) -> Result<Part> {
+    let mut table = Table::new(
+        "mean losses of the runs that neither spike nor diverge, and how far above those of the text",
+        &["numbers", "runs", "training loss", "above, %", "validation loss", "above, %"],
+    );
+    let mut first = None;
+    for point in &results.points {
+        let mut runs = results.outcomes(point)?;
+        runs.retain(|run| !run.unstable());
+        let mean_of = |of: fn(&Summary) -> Option<f64>| {
+            let values = runs.iter().map(|run| of(&run.trained.summary));
+            mean(&values.collect::<Option<Vec<_>>>()?)
+        };
+        let found = [mean_of(|summary| summary.train_loss), mean_of(|summary| summary.val_loss)];
+        let base = *first.get_or_insert(found);
+        let shown = |i: usize| match (found[i], base[i]) {
+            (Some(loss), Some(base)) => {
+                [format!("{loss:.6}"), format!("{:+.2}", 100.0 * (loss / base - 1.0))]
+            }
+            _ => ["-".into(), "-".into()],
+        };
+        let ([train, train_above], [val, val_above]) = (shown(0), shown(1));
+        let count = runs.len().to_string();
+        table.row([point.words(&[]), count, train, train_above, val, val_above]);
+    }
+    Ok(Part::Table(table))
 }
 
 /// Whether each recipe with noise diverges later than the one without, and the least share of cases in which

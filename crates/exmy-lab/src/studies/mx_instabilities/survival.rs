@@ -60,7 +60,7 @@ impl Survival {
         let caption = format!(
             "Share of runs that did not diverge, with the 95 % interval of Kaplan and Meier's estimate; the \
              steps at which the others did; whether a recipe diverges sooner than {}, or later (log-rank \
-             test, each one-sided)",
+             test, each one-sided), and how many times as often (Peto's hazard ratio, 95 % interval)",
             self.base
         );
         let header = [
@@ -73,6 +73,7 @@ impl Survival {
             "z",
             "p, sooner",
             "p, later",
+            "hazard",
         ];
         let mut table = Table::new(&caption, &header);
         for (name, ends) in &self.recipes {
@@ -96,6 +97,13 @@ impl Survival {
                 number(|test| test.z),
                 number(|test| test.p_sooner),
                 number(|test| test.p_later),
+                test.filter(|_| name != self.base).map_or_else(
+                    || "-".into(),
+                    |test| {
+                        let ratio = test.hazard(0.95);
+                        format!("{:.2} ({:.2} to {:.2})", ratio.estimate, ratio.low, ratio.high)
+                    },
+                ),
             ]);
         }
         Part::Table(table)

@@ -1,4 +1,4 @@
-use exmy_lab::statistics::{kaplan_meier, log_rank};
+use exmy_lab::statistics::{kaplan_meier, log_rank, log_rank_trend};
 
 /// Weeks in remission of leukaemia under 6-mercaptopurine and under a placebo (Freireich and others, Blood
 /// 21, 1963), the textbooks' example.
@@ -56,6 +56,12 @@ fn remissions_of_leukaemia() {
     assert!((found.observed - 21.0).abs() < 1e-12 && (found.expected - 10.75).abs() < 5e-3);
     assert!((found.z * found.z - 16.793).abs() < 5e-4, "{found:?}");
     assert!((found.p_two_sided - 4.17e-5).abs() < 1e-7, "{found:?}");
+    // (21 - 10.7492)^2 / 6.2570 is the chi-squared above.
+    assert!((found.variance - 6.2570).abs() < 5e-4, "{found:?}");
+    let hazard = found.hazard(0.95);
+    for (found, expected) in [(hazard.estimate, 5.147), (hazard.low, 2.351), (hazard.high, 11.27)] {
+        assert!((found / expected - 1.0).abs() < 1e-3, "{hazard:?}");
+    }
     let other = log_rank(&DRUG, &placebo).unwrap();
     assert!((other.z + found.z).abs() < 1e-12 && other.p_sooner > 0.999);
 }
@@ -65,4 +71,19 @@ fn without_events_nothing_is_said() {
     assert_eq!(kaplan_meier(&[(9, false)], 0.95), []);
     assert_eq!(log_rank(&[(9, false)], &[(9, false)]), None);
     assert_eq!(log_rank(&[], &[(9, true)]), None);
+}
+
+/// Two runs with dose 2, two with 1 and two with 0, one of each with the event, at 10, 20 and 30. At 10 six
+/// are at risk with doses of 6 in sum and 10 in squares, at 20 five with 4 and 6, at 30 four with 3 and 5.
+#[test]
+fn the_more_the_sooner_is_a_trend() {
+    let group = |step| [(step, true), (40, false)];
+    let (two, one, none) = (group(10), group(20), group(30));
+    let found = log_rank_trend(&[(2.0, &two), (1.0, &one), (0.0, &none)]).unwrap();
+    assert!((found.observed - 3.0).abs() < 1e-12);
+    assert!((found.expected - (6.0 / 6.0 + 4.0 / 5.0 + 3.0 / 4.0)).abs() < 1e-12, "{found:?}");
+    let variance = (10.0 / 6.0 - 1.0) + (6.0 / 5.0 - 0.64) + (5.0 / 4.0 - 9.0 / 16.0);
+    assert!((found.variance - variance).abs() < 1e-12, "{found:?}");
+    assert!(found.z > 0.0 && found.p_sooner < 0.5);
+    assert_eq!(log_rank_trend(&[]), None);
 }
