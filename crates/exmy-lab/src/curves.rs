@@ -167,7 +167,7 @@ impl Curves {
     }
 
     /// Refuses to write where something stands that would be lost: what is not [`Curves`] of the same study,
-    /// or curves of runs that are not `written`.
+    /// or curves of runs or figures that are not `written`.
     ///
     /// # Errors
     /// If it does, if what stands there cannot be read, or if its folder is missing.
@@ -185,10 +185,13 @@ impl Curves {
             Error::new(format!("{file} is no file of this study's curves, and would be lost"))
                 .hint("name another file, or take it away")
         })?;
+        let figures: Vec<&str> = standing.head.figures.iter().map(String::as_str).collect();
+        let figures: Vec<&str> = figures.into_iter().filter(|id| !written(id)).collect();
         match standing.order.iter().filter(|name| !written(name)).count() {
-            0 => Ok(()),
+            0 if figures.is_empty() => Ok(()),
             lost => {
-                let lost = counted(lost as u64, "run");
+                let runs = counted(lost as u64, "run");
+                let lost = if lost > 0 { runs } else { figures.join(", ") };
                 let what = format!("{file} has {lost} that would be lost: here are others");
                 Err(Error::new(what).hint(
                     "--curves FILE with --save-curves FILE adds to it, at its scale; or name another file",
@@ -319,12 +322,27 @@ impl Curves {
         self.head.figures.push(figure.to_owned());
     }
 
-    /// Adds the runs that others have besides.
-    pub(crate) fn add_runs_of(&mut self, others: &Self) {
+    /// Takes runs away.
+    pub(crate) fn retain(&mut self, is_kept: impl Fn(&str) -> bool) {
+        self.order.retain(|name| is_kept(name));
+        self.runs.retain(|name, _| is_kept(name));
+        self.head.runs = self.runs.len();
+    }
+
+    /// Adds the runs that others have besides, and if they have other figures what they have of probes.
+    pub(crate) fn add(&mut self, others: &Self) {
+        let draws_more = others.head.figures.iter().any(|id| !self.head.figures.contains(id));
         for name in &others.order {
-            if !self.runs.contains_key(name) {
-                self.runs.insert(name.clone(), others.runs[name].clone());
-                self.order.push(name.clone());
+            let other = &others.runs[name];
+            match self.runs.get_mut(name) {
+                Some(run) if draws_more && run.probes.is_empty() => {
+                    run.probes.clone_from(&other.probes);
+                }
+                Some(_) => {}
+                None => {
+                    self.runs.insert(name.clone(), other.clone());
+                    self.order.push(name.clone());
+                }
             }
         }
         self.head.runs = self.runs.len();

@@ -69,8 +69,8 @@ impl Trained {
         if self.judged.is_some() {
             let what = format!("these curves do not have what {name} measured, or not its parts");
             return Err(Error::new(what).hint(
-                "train the figure without --curves at the same --scale; with --curves FILE and --save-curves \
-                 FILE the same command then adds to the file what it needs of probes",
+                "train the figure without --curves at the same --scale; with --curves FILE, --save-curves \
+                 FILE and the same --out the command then adds to the file what it needs of probes",
             ));
         }
         let lines = probe::read(&self.folder.probes_file())?;

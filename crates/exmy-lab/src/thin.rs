@@ -8,6 +8,7 @@ use crate::report;
 use crate::run_config::{RunConfig, Setting};
 use crate::store::Store;
 use exmy::error::Result;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// What of some findings must not depend on how many steps were kept.
@@ -24,8 +25,8 @@ pub struct Thinned {
     pub left_out: Vec<&'static str>,
 }
 
-/// Those of the complete runs of some figures, of the figures that need no other runs, and of the runs
-/// besides that the store's own curves have. What is trained later is added to them.
+/// Those of the complete runs of some figures, of the figures that need no other runs, and of what the
+/// store's own curves have besides, and `standing` ones. What is trained later is added to them.
 ///
 /// # Errors
 /// If a run cannot be read.
@@ -33,6 +34,7 @@ pub fn thin(
     paper: &Paper,
     figures: &[&dyn Experiment],
     (setting, store): (&Setting, &Store),
+    standing: Option<&Curves>,
 ) -> Result<Thinned> {
     let (mut complete, mut others): (Vec<&dyn Experiment>, Vec<RunConfig>) = Default::default();
     for figure in figures {
@@ -67,11 +69,29 @@ pub fn thin(
         }
         Arc::make_mut(&mut curves).draw(figure.id());
     }
-    let mut curves = Arc::unwrap_or_clone(curves);
-    if let Some(earlier) = store.curves() {
-        curves.add_runs_of(earlier);
+    // Runs of which nothing can be drawn would only stand in for whole ones.
+    let needed = figures.iter().filter(|figure| !left_out.contains(&figure.id()));
+    let needed = report::runs(&needed.copied().collect::<Vec<_>>(), setting, store)?;
+    let needed: BTreeSet<String> = needed.iter().map(RunConfig::name).collect();
+    Arc::make_mut(&mut curves).retain(|name| needed.contains(name));
+    for earlier in store.curves().into_iter().chain(standing) {
+        Arc::make_mut(&mut curves).add(earlier);
+        for id in earlier.figures() {
+            let is_new = !curves.figures().contains(id) && !left_out.contains(&id.as_str());
+            let figure = paper.figures.iter().find(|figure| figure.id() == id);
+            if is_new && figure.is_some_and(|figure| has_all(*figure, setting, &curves)) {
+                Arc::make_mut(&mut curves).draw(id);
+            }
+        }
     }
-    Ok(Thinned { curves, left_out })
+    Ok(Thinned { curves: Arc::unwrap_or_clone(curves), left_out })
+}
+
+/// Whether curves have all runs of a figure.
+fn has_all(figure: &dyn Experiment, setting: &Setting, curves: &Arc<Curves>) -> bool {
+    let store = Store::drawn_from(Arc::clone(curves));
+    let has = |run: &RunConfig| store.has(run).is_ok_and(|has| has);
+    report::runs(&[figure], setting, &store).is_ok_and(|runs| runs.iter().all(has))
 }
 
 /// Keeps what probes measured in those of some runs that are complete.

@@ -39,7 +39,7 @@ use grids::{
     BEYOND, BIAS, BIASED, FIXED, JUDGED, LANGUAGE, LONG, MODELS, NEW_SEEDS, PROXIES, PROXY_RATES,
     SEARCH, SEARCH_MX, SHORT, STUDENT, TENFOLD, UNSCALED, gains, text,
 };
-use leaving::AVERTED;
+use leaving::LASTING;
 use models::{
     DAMAGE, GAPS, HYPERPARAMETERS, LAWS, ONSETS, PAIRS, SEARCHED, SIMPLIFIED, VARIATIONS,
 };
@@ -73,7 +73,7 @@ pub(crate) const PAPER: Paper = Paper {
         &OF_FORWARD_WEIGHTS,
         &OF_LESS_NOISE,
         &OF_NO_NOISE,
-        &AVERTED,
+        &LASTING,
         &LAST_BIN,
         &ZETA,
         &INTERVENTIONS,

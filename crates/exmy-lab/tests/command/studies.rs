@@ -202,9 +202,11 @@ fn a_second_call_only_draws() {
         assert!(output.status.code() == Some(2) && text.contains(message), "{text}");
         assert!(!folder.path().join("other").exists());
     }
-    let output = one("F3", &folder.path().join("left.xz"), "left");
+    let left = folder.path().join("left.xz");
+    let output = one("F3", &left, "left");
     let text = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success() && text.contains("F3 is not in"), "{text}");
+    assert!(text.contains("there is nothing to draw") && !left.exists(), "{text}");
     fs::write(&file, "mine").unwrap();
     let output = exmy(&STUDY).arg("--save-curves").arg(&file).output().unwrap();
     let text = String::from_utf8(output.stderr).unwrap();

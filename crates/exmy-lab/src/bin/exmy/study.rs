@@ -173,6 +173,12 @@ fn chosen_of(
         return Err(Error::new(what).hint("leave --scale out"));
     }
     let wanted = if arguments.figure.is_empty() { curves.figures() } else { &arguments.figure };
+    if wanted.is_empty() {
+        let what = format!("{file} has all runs of no figure");
+        return Err(
+            Error::new(what).hint("name the figure that is to be completed, with --save-curves")
+        );
+    }
     let figures = chosen(paper, wanted)?;
     if adds(arguments) {
         return Ok(figures);
@@ -357,7 +363,7 @@ pub(crate) fn run(arguments: &Arguments, stop: &Stop) -> Result<u8> {
                 if let Some(saving) = &saving {
                     // Takes seconds, more than who is asked to end has otherwise.
                     let _held = stop.hold();
-                    for line in saving.stopped(&setting, &store)? {
+                    for line in saving.write((&setting, &store), false)? {
                         say!("{line}");
                     }
                 }
@@ -384,7 +390,7 @@ pub(crate) fn run(arguments: &Arguments, stop: &Stop) -> Result<u8> {
         };
         let writing = Phase::begin("writing the report", quiet);
         report::make(paper, &figures, (&setting, &store), &findings, target, &provenance)?;
-        let lacks = saving.map(|saving| saving.complete(&setting, &store)).transpose()?;
+        let saved = saving.map(|saving| saving.write((&setting, &store), quiet)).transpose()?;
         drop(writing);
         let mut text = String::new();
         let width = crate::rows::width().unwrap_or(usize::MAX);
@@ -396,12 +402,8 @@ pub(crate) fn run(arguments: &Arguments, stop: &Stop) -> Result<u8> {
         show::result(&text)?;
         if !arguments.work.quiet {
             say!("report: {}", printable_path(&target.join("report.html")));
-            if let Some(path) = &arguments.save_curves {
-                let bytes = path.metadata().map_or(0, |found| found.len());
-                say!("curves: {}, {bytes} bytes", printable_path(path));
-            }
         }
-        for line in lacks.into_iter().flatten() {
+        for line in saved.into_iter().flatten() {
             say!("{line}");
         }
         Ok(0)

@@ -1,4 +1,4 @@
-//! F2-16, F2-17, F2-19 and F2-20: which operand's rounding makes the proxy diverge, questions of our own
+//! F2-16, F2-17 and F2-19 to F2-21: which operand's rounding makes the proxy diverge, questions of our own
 //! after F2-11.
 //!
 //! Stochastic rounding of all operands delays it there, though its errors are larger. The reason may be that
@@ -164,8 +164,8 @@ pub(super) static OF_NO_NOISE: Figure = Figure {
     id: "F2-21",
     title: "whether it is the noise in stochastically rounded weights that delays divergence",
     source: "the control of F2-16 and F2-20",
-    says: "Weights with noise diverge later than the same weights without: stochastically rounded to E4M3 \
-           later than in bfloat16, and to E4M4 later than rounded to nearest.",
+    says: "Runs with noise in the weights diverge later than without: stochastically rounded to E4M3 later \
+           than in bfloat16, and to E4M4 later than rounded to nearest.",
     grid: grid(&[Axis::new("numbers", OF_PAIRS)]),
     judged: Judged::Own {
         asks: asks(&[ask(

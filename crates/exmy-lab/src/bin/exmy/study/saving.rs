@@ -47,36 +47,39 @@ impl<'a> Saving<'a> {
     pub(super) fn check(&self, setting: &Setting, store: &Store) -> Result<()> {
         let planned = report::runs(&self.figures, setting, store)?;
         let planned: BTreeSet<String> = planned.iter().map(RunConfig::name).collect();
-        let is_written = |name: &str| planned.contains(name) || self.runs.contains(name);
+        let is_figure = |id: &str| {
+            self.figures.iter().any(|figure| figure.id() == id)
+                || self.ids.iter().any(|own| own == id)
+        };
+        let is_written =
+            |name: &str| planned.contains(name) || self.runs.contains(name) || is_figure(name);
         Curves::check(self.paper.name, self.path, is_written)
     }
 
-    /// Writes the curves of all runs; the result says which figures are not in the file.
+    /// Writes the curves of all complete runs; the result says which figures are not in the file. What
+    /// another process has written there since stays.
     ///
     /// # Errors
-    /// If a run cannot be read, or the file not be written.
-    pub(super) fn complete(&self, setting: &Setting, store: &Store) -> Result<Vec<String>> {
-        let thinned = thin(self.paper, &self.figures, (setting, store))?;
-        thinned.curves.write(self.path)?;
-        Ok(self.lacks(&thinned))
-    }
-
-    /// Writes the curves of a study that was stopped, unless the file has more; the result says which.
-    ///
-    /// # Errors
-    /// As [`complete`](Self::complete).
-    pub(super) fn stopped(&self, setting: &Setting, store: &Store) -> Result<Vec<String>> {
-        let thinned = thin(self.paper, &self.figures, (setting, store))?;
-        let (here, file) = (thinned.curves.len(), printable_path(self.path));
-        let count = counted(here as u64, "complete run");
+    /// If a run cannot be read, or the file not be read or written.
+    pub(super) fn write(
+        &self,
+        (setting, store): (&Setting, &Store),
+        quiet: bool,
+    ) -> Result<Vec<String>> {
         let standing = self.path.exists().then(|| Curves::read(self.paper.name, self.path));
-        let more = standing.transpose()?.map_or(0, |standing| standing.len());
-        if more > here {
-            return Ok(vec![format!("{file} stays: it has {more} runs, and here are {count}")]);
+        let standing = standing.transpose()?;
+        let thinned = thin(self.paper, &self.figures, (setting, store), standing.as_ref())?;
+        let (file, mut said) = (printable_path(self.path), self.lacks(&thinned));
+        if thinned.curves.is_empty() && thinned.curves.figures().is_empty() {
+            said.push(format!("{file} is not written: there is nothing to draw"));
+            return Ok(said);
         }
         thinned.curves.write(self.path)?;
-        let mut said = self.lacks(&thinned);
-        said.push(format!("{file} has the curves of {count}"));
+        let bytes = self.path.metadata().map_or(0, |found| found.len());
+        let count = counted(thinned.curves.len() as u64, "complete run");
+        if !quiet {
+            said.push(format!("curves of {count}: {file}, {bytes} bytes"));
+        }
         Ok(said)
     }
 

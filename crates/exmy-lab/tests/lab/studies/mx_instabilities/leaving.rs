@@ -28,7 +28,7 @@ fn a_run_leaves_its_lowest_loss_where_three_of_five_means_are_far_above_it() {
 }
 
 #[test]
-fn noise_averts_where_its_runs_leave_later() {
+fn runs_with_noise_hold_out_longer_where_they_leave_later() {
     let ends = |runs: u64, leave: u64| {
         (0..runs).map(|i| if i < leave { (11_000 + i, true) } else { (20_000, false) }).collect()
     };
