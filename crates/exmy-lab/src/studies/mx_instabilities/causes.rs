@@ -66,6 +66,17 @@ const RECIPES: &[Level] = &[
 /// What the formats of F2-12 are compared with, too.
 const BFLOAT16: Level = level("bfloat16", Set::Recipe("mxpaper-bf16+gelu=fp32+sums=hopper:bf16"));
 
+/// The study's code in figures that have other rates, proxies and numbers of steps as well.
+pub(super) const CODE: Level = level(
+    "MX E4M3",
+    Set::All(&[
+        Set::Measured(&["lastbin.gamma", "rho_same", "cos_same"], [50; 3]),
+        Set::Recipe("mxpaper-e4m3+gelu=fp32+sums=hopper:bf16"),
+        Set::When("proxy", "SwiGLU", &[Set::Recipe("mxpaper-e4m3+sums=hopper:bf16")]),
+        Set::When("proxy", "without norms", &[Set::Measured(&[], [50; 3])]),
+    ]),
+);
+
 /// Those whose curves are drawn: more could not be told apart.
 const DRAWN: [&str; 6] =
     [BASE, "gains stay 1", "nothing clamped", "stochastic", "backward in f32", "bfloat16"];

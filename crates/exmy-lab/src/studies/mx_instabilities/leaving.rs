@@ -8,8 +8,7 @@
 //! its first run.
 
 use super::before::tens;
-use super::causes::changed;
-use super::own_size::CODE;
+use super::causes::{CODE, changed};
 use super::survival::Ends;
 use super::*;
 use crate::criterion::{By, Criterion, Is, Opposite, ask};

@@ -5,6 +5,7 @@
 //! in 83 of 100 cases. Three more figures go on from there: other learning rates, other proxies, and more
 //! than twice the steps. Their MX runs have the sums of tensor cores, as F2-11's.
 
+use super::causes::CODE;
 use super::leaving;
 use super::survival::Survival;
 use super::*;
@@ -57,16 +58,6 @@ fn shown(results: &Results<'_>) -> Result<Vec<Part>> {
     Ok(vec![survival.curves(&all), survival.table()])
 }
 
-/// The study's code, with the sums of tensor cores: a run of F2-11, where the rate is the same.
-pub(super) const CODE: Level = level(
-    "MX E4M3",
-    Set::All(&[
-        Set::Measured(&["lastbin.gamma", "rho_same", "cos_same"], [50; 3]),
-        Set::Recipe("mxpaper-e4m3+gelu=fp32+sums=hopper:bf16"),
-        Set::When("proxy", "SwiGLU", &[Set::Recipe("mxpaper-e4m3+sums=hopper:bf16")]),
-        Set::When("proxy", "without norms", &[Set::Measured(&[], [50; 3])]),
-    ]),
-);
 const TWO: Axis = Axis::new("numbers", &[BETAS, CODE]);
 
 const OUTCOMES: View = View::Outcomes {
