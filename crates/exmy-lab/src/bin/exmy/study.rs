@@ -174,7 +174,7 @@ fn chosen_of(
     }
     let wanted = if arguments.figure.is_empty() { curves.figures() } else { &arguments.figure };
     if wanted.is_empty() {
-        let what = format!("{file} has all runs of no figure");
+        let what = format!("{file} has no figure of which all runs are there");
         return Err(
             Error::new(what).hint("name the figure that is to be completed, with --save-curves")
         );
