@@ -16,7 +16,7 @@ use crate::grid::{Axis, Grid, Level, Set, level, model, number, rate, recipe, wi
 use crate::measure::Metric;
 use crate::view::columns::{FAILED, HIGH, LOSS_INTERVAL, LOW, RUNS, SPIKE_RATE};
 use crate::view::{Show, View, by_point, column, column_of, curves, level_of};
-use twelve_layers::{DEEPER, FASTER, SEEDED};
+use twelve_layers::{BETWEEN, DEEPER, FASTER, IN_ORDER, SEEDED};
 use variations::{EXPONENT, NOISE, RATES, REMEDIES, ROUNDINGS};
 
 /// The study.
@@ -33,7 +33,7 @@ pub(crate) const PAPER: Paper = Paper {
             BR-17).",
     figures: &[
         &SEEDS, &SURFACE, &FORMATS, &MASKS, &MSAMP, &BITS, &LARGE, &SPIKES, &FORECAST, &NOISE,
-        &EXPONENT, &RATES, &REMEDIES, &ROUNDINGS, &DEEPER, &FASTER, &SEEDED,
+        &EXPONENT, &RATES, &REMEDIES, &ROUNDINGS, &DEEPER, &FASTER, &SEEDED, &BETWEEN, &IN_ORDER,
     ],
 };
 

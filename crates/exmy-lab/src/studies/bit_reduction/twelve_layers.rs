@@ -1,4 +1,4 @@
-//! BR-15 to BR-17: bits cut off in a model of twelve layers and 32 thousand tokens, and the part of the cost
+//! BR-15 to BR-19: bits cut off in a model of twelve layers and 32 thousand tokens, and the part of the cost
 //! that is bias.
 //!
 //! Truncation makes every operand smaller. Three roundings have its noise and next to no bias. One is to
@@ -24,15 +24,10 @@ use exmy_train::train::config::Config;
 const SIZE: Set = Set::At([
     &[Set::Batch(2)],
     &[],
-    &[
-        Set::Planned,
-        Set::Layers(12),
-        Set::Width(320),
-        Set::Batch(64),
-        Set::Change(short),
-        Set::With("+sums=hopper:bf16"),
-    ],
+    &[Set::Planned, Set::Layers(12), Set::Width(320), Set::Batch(64), Set::Change(short)],
 ]);
+
+const HOPPER: Set = Set::At([&[], &[], &[Set::With("+sums=hopper:bf16")]]);
 
 fn short(config: &mut Config, _: StudyScale) {
     if let Model::Decoder(model) = &mut config.model {
@@ -48,7 +43,7 @@ const GRID: Grid = Grid {
     steps: [8, 0, 2000],
     rate: [1e-3; 3],
     seeds: [1, 0, 3],
-    sets: &[SIZE],
+    sets: &[SIZE, HOPPER],
     ..Grid::NONE
 };
 
@@ -143,25 +138,21 @@ pub(super) static DEEPER: Figure = Figure {
     ],
 };
 
+const CUT: Level = level("E8M3, truncated", Set::Recipe("bitred-e8m3"));
+const ROUNDED_CUT: Level = level("E8M3, to nearest", Set::Recipe("bitred-e8m3+round=rne"));
+
+const OF_RATES: &[Axis] = &[Axis::new(
+    "numbers",
+    &[E8M7, CUT, ROUNDED_CUT, level("E8M5, truncated", Set::Recipe("bitred-e8m5"))],
+)];
+
 pub(super) static FASTER: Figure = Figure {
     id: "BR-16",
     title: "twelve layers at ten times the learning rate",
     source: "v1 Fig. 8, v2 Fig. 9: Llama 120M in E8M5 and E8M7 at 1x and 10x",
     says: "BR-15's model at a rate of 1e-2. Three seeds cannot show that one recipe fails more often than \
            another, so nothing is judged.",
-    grid: Grid {
-        rate: [1e-2; 3],
-        axes: &[Axis::new(
-            "numbers",
-            &[
-                E8M7,
-                level("E8M3, truncated", Set::Recipe("bitred-e8m3")),
-                level("E8M3, to nearest", Set::Recipe("bitred-e8m3+round=rne")),
-                level("E8M5, truncated", Set::Recipe("bitred-e8m5")),
-            ],
-        )],
-        ..GRID
-    },
+    grid: Grid { rate: [1e-2; 3], axes: OF_RATES, ..GRID },
     judged: Judged::Shown(shown),
     views: &[
         by_point(
@@ -176,7 +167,58 @@ pub(super) static FASTER: Figure = Figure {
                 SPIKE_RATE,
             ],
         ),
-        curves("Twelve layers at ten times the learning rate", "", RANGE),
+        curves("Twelve layers at a higher learning rate", "", RANGE),
+    ],
+};
+
+pub(super) static BETWEEN: Figure = Figure {
+    id: "BR-18",
+    title: "twelve layers at three times the learning rate",
+    source: "as BR-16",
+    says: "At a rate of 3e-3, between those of BR-15 and BR-16, truncation to E8M3 costs loss, and more \
+           than rounding to nearest.",
+    grid: Grid { rate: [3e-3; 3], axes: OF_RATES, ..GRID },
+    judged: by(Test::All(&[
+        above(&[CUT.name], &["E8M7"]),
+        above(&[CUT.name], &[ROUNDED_CUT.name]),
+    ])),
+    views: FASTER.views,
+};
+
+pub(super) static IN_ORDER: Figure = Figure {
+    id: "BR-19",
+    title: "twelve layers with other orders of summation",
+    source: "a question of our own: do the sums of Hopper's tensor cores matter?",
+    says: "BR-15's model with sums in f32, in the order `fast`. One seed cannot tell orders apart, so \
+           nothing is judged.",
+    grid: Grid {
+        seeds: [0, 0, 1],
+        sets: &[SIZE],
+        axes: &[
+            Axis::new("sums", &[level("hopper:bf16", HOPPER), level("f32", Set::All(&[]))]),
+            // The words of BR-15 in their order, so that its runs are this figure's, too.
+            Axis::new(
+                "numbers",
+                &[E8M7, level(CUT.name, Set::All(&[CUT.set, Set::With("+round=trunc")]))],
+            ),
+        ],
+        ..GRID
+    },
+    judged: Judged::Shown(shown),
+    views: &[
+        by_point(
+            LOSS,
+            &[
+                level_of("sums"),
+                level_of("numbers"),
+                RUNS,
+                LOSS_INTERVAL,
+                column("validation", Show::Mean(Metric::Validation)),
+                FAILED,
+                SPIKE_RATE,
+            ],
+        ),
+        curves("Twelve layers in two orders of summation", "", RANGE),
     ],
 };
 
