@@ -8,12 +8,12 @@
 //!  "losses": [...], "norms": [...], "probes": {"rho_same": [[50, 0.16], ...]}}
 //! ```
 //!
-//! Of the losses and gradient norms every tenth step is kept, and every step within 200 of a divergence, in
-//! six digits. A kept value is the mean of the steps since the one kept before, so that averages of thinned
-//! curves are nearly those of whole ones, spikes in between included. What tables and verdicts need of all
-//! steps ([`Judgement`]) is computed before and kept too, as is the run's summary. So verdicts and tables are
-//! those of the whole records, byte for byte, and pictures of curves have fewer points. [`thin`](crate::thin)
-//! makes sure of the former.
+//! Of the losses and gradient norms every tenth step is kept, and every step within 200 of a divergence:
+//! losses in six digits, gradient norms in five. A kept value is the mean of the steps since the one kept
+//! before, so that averages of thinned curves are nearly those of whole ones, spikes in between included.
+//! What tables and verdicts need of all steps ([`Judgement`]) is computed before and kept too, as is the
+//! run's summary. So verdicts and tables are those of the whole records, byte for byte, and pictures of
+//! curves have fewer points. [`thin`](crate::thin) makes sure of the former.
 //!
 //! Where a figure cannot be drawn without probes, their values are kept as they are, without parts. Weights
 //! and checkpoints are not kept, nor is a run's configuration: its name is the hash of that, and the study's
@@ -22,7 +22,7 @@
 //! thread compresses, so the file is the same bytes everywhere.
 
 use crate::amounts::counted;
-use crate::plot::number::six_digits;
+use crate::plot::number::of_digits;
 use crate::run_config::{Setting, Text};
 use crate::spikes::Judgement;
 use crate::statistics::mean;
@@ -105,10 +105,13 @@ pub fn is_kept(step: u64, diverged: Option<u64>, last: u64) -> bool {
     step.is_multiple_of(EVERY) || step == 1 || step == last || diverged.is_some_and(is_near)
 }
 
-/// The mean of some values, absent if one of them is, in six digits: more than a picture shows.
-fn rounded_mean(values: &[Option<f64>]) -> Option<f64> {
+/// Significant digits of losses and of gradient norms: more than a picture shows.
+const DIGITS: [usize; 2] = [6, 5];
+
+/// The mean of some values, absent if one of them is.
+fn rounded_mean(digits: usize, values: &[Option<f64>]) -> Option<f64> {
     let values: Option<Vec<f64>> = values.iter().copied().collect();
-    Some(six_digits(mean(&values?)?))
+    Some(of_digits(digits, mean(&values?)?))
 }
 
 impl Record {
@@ -127,8 +130,8 @@ impl Record {
             norm.push(line.grad_norm);
             if is_kept(line.step, diverged, last) {
                 steps.push(line.step);
-                losses.push(rounded_mean(&std::mem::take(&mut loss)));
-                norms.push(rounded_mean(&std::mem::take(&mut norm)));
+                losses.push(rounded_mean(DIGITS[0], &std::mem::take(&mut loss)));
+                norms.push(rounded_mean(DIGITS[1], &std::mem::take(&mut norm)));
             }
         }
         Self { name, summary, judged, steps, losses, norms, probes: Probed::new() }

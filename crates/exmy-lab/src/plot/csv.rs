@@ -1,6 +1,6 @@
 //! The numbers of a picture as a table for other programs: what is drawn, without what is only drawn faintly.
 
-use super::number::six_digits;
+use super::number::of_digits;
 use super::{Figure, Mark, Panel};
 use std::{collections::BTreeMap, format, string::String, vec::Vec};
 
@@ -47,7 +47,7 @@ impl Columns {
 
 /// A value with six significant digits and no more zeros than it needs.
 fn number(value: f64) -> String {
-    let rounded = six_digits(value);
+    let rounded = of_digits(6, value);
     if rounded == 0.0 || (1e-4..1e7).contains(&rounded.abs()) {
         format!("{rounded}")
     } else {

@@ -15,9 +15,9 @@ pub fn decimal(n: i64, k: i32) -> f64 {
     format!("{n}e{k}").parse().expect("an integer, `e`, an integer")
 }
 
-/// The nearest number of six significant decimal digits, which decimal text alone says exactly.
-pub fn six_digits(value: f64) -> f64 {
-    format!("{value:.5e}").parse().unwrap_or(value)
+/// The nearest number of so many significant decimal digits, which decimal text alone says exactly.
+pub fn of_digits(digits: usize, value: f64) -> f64 {
+    format!("{value:.*e}", digits.saturating_sub(1)).parse().unwrap_or(value)
 }
 
 /// The decimal exponent of a positive number: the largest `k` with `10^k <= value`.

@@ -156,14 +156,16 @@ fn figures_are_drawn_again_without_their_runs() {
                 (line.step, line.tokens),
                 (others.last().unwrap().step, others.last().unwrap().tokens)
             );
-            let near = |own: Option<f64>, of: fn(&Metrics) -> Option<f64>| {
+            let near = |own: Option<f64>, of: fn(&Metrics) -> Option<f64>, error: f64| {
                 let sum: Option<f64> = others.iter().map(of).sum();
                 let mean = sum.map(|sum| sum / others.len() as f64);
                 assert_eq!(own.is_some(), mean.is_some());
-                assert!(own.zip(mean).is_none_or(|(own, mean)| (own / mean - 1.0).abs() <= 6e-6));
+                let is_near = |(own, mean): (f64, f64)| (own / mean - 1.0).abs() <= error;
+                assert!(own.zip(mean).is_none_or(is_near));
             };
-            near(line.loss, |line| line.loss);
-            near(line.grad_norm, |line| line.grad_norm);
+            // Half a unit of six and of five digits.
+            near(line.loss, |line| line.loss, 6e-6);
+            near(line.grad_norm, |line| line.grad_norm, 6e-5);
         }
     }
     assert_eq!(diverged, 1, "one diverges and one learns");
