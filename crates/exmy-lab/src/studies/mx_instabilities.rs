@@ -43,7 +43,9 @@ use leaving::LASTING;
 use models::{
     DAMAGE, GAPS, HYPERPARAMETERS, LAWS, ONSETS, PAIRS, SEARCHED, SIMPLIFIED, VARIATIONS,
 };
-use operands::{OF_FORWARD_WEIGHTS, OF_LESS_NOISE, OF_NO_NOISE, OF_OTHER_OPERANDS, OF_THE_WEIGHTS};
+use operands::{
+    OF_FORWARD_WEIGHTS, OF_LESS_NOISE, OF_NO_NOISE, OF_NOISY_F32, OF_OTHER_OPERANDS, OF_THE_WEIGHTS,
+};
 use own_size::{LONGER, OTHER_PROXIES, OTHER_RATES, OWN_SIZE};
 
 /// The study.
@@ -74,6 +76,7 @@ pub(crate) const PAPER: Paper = Paper {
         &OF_LESS_NOISE,
         &OF_NO_NOISE,
         &LASTING,
+        &OF_NOISY_F32,
         &LAST_BIN,
         &ZETA,
         &INTERVENTIONS,

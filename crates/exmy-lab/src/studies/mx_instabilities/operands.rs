@@ -1,18 +1,19 @@
-//! F2-16, F2-17 and F2-19 to F2-21: which operand's rounding makes the proxy diverge, questions of our own
-//! after F2-11.
+//! F2-16, F2-17, F2-19 to F2-21 and F2-23: which operand's rounding makes the proxy diverge, questions of
+//! our own after F2-11.
 //!
 //! Stochastic rounding of all operands delays it there, though its errors are larger. The reason may be that
 //! rounding to nearest errs the same way in step after step. Then it is the weights that matter: in most
-//! steps a weight moves by less than the spacing of E4M3, so that its error stays, while inputs and gradients
-//! are new numbers in each step. So one operand at a time is rounded stochastically, the others to nearest.
-//! The first two were one figure until the runs of F2-16 were complete and half of F2-17's.
+//! steps a weight moves by less than the spacing of E4M3, so that its error stays, while inputs and
+//! gradients are new numbers in each step. So one operand at a time is rounded stochastically, the others to
+//! nearest. The first two were one figure until the runs of F2-16 were complete and half of F2-17's.
 //!
 //! But for elements that saturate, a stochastically rounded weight is the unrounded one and noise of mean
 //! zero. F2-20 has less noise: one and two more mantissa bits halve and quarter it. F2-21 has none: weights
 //! in bfloat16, and weights rounded to nearest where F2-20 rounds them stochastically. F2-19 was meant as
 //! that control and is not: `bf16-weight`, an intervention of the paper, changes the forward product's
-//! weights alone, and with them the gains, which the text rounds as it does weights. What was found is in
-//! docs/studies/mx-instabilities.md.
+//! weights alone, and with them the gains, which the text rounds as it does weights. F2-23 asks whether the
+//! noise of F2-16 needs MX to help: it is in the weights of f32, at a rate at which f32 diverges (F2-13).
+//! What was found is in docs/studies/mx-instabilities.md.
 
 use super::causes::{TEXT, changed};
 use super::survival::{Ends, Survival};
@@ -63,6 +64,16 @@ const OF_OTHERS: &[Level] = &[
     TEXT,
     level(INPUTS, changed!("+input=bf16@rna>mxfp8-e4m3@microxcaling@sr16")),
     level(GRADIENTS, changed!("+grad_output=bf16@rna>mxfp8-e4m3@microxcaling@sr16")),
+];
+
+const NOISY: &str = "f32, stochastic weights";
+
+const OF_F32: &[Level] = &[
+    level(
+        NOISY,
+        Set::All(&[BETAS.set, Set::With("+weight=bf16@rna>mxfp8-e4m3@microxcaling@sr16")]),
+    ),
+    BETAS,
 ];
 
 /// The level of each test.
@@ -174,7 +185,31 @@ pub(super) static OF_NO_NOISE: Figure = Figure {
             By::LogRank(LEVEL),
         )]),
         effect: EffectSize::Stated,
-        find: find_pairs,
+        find: |results| find_pairs(results, OF_PAIRS, &PAIRS),
+    },
+    views: &[],
+};
+
+pub(super) static OF_NOISY_F32: Figure = Figure {
+    id: "F2-23",
+    title: "whether noise in the weights delays divergence of f32, too",
+    source: "a question of our own, after F2-13 and F2-21",
+    says: "At a rate of 1e-3 runs in f32 whose betas stay 0 diverge later with weights rounded \
+           stochastically to E4M3 than without.",
+    grid: Grid {
+        rate: [1e-3; 3],
+        seeds: [0, 0, 10],
+        axes: &[Axis::new("numbers", OF_F32)],
+        ..PROXIES
+    },
+    judged: Judged::Own {
+        asks: asks(&[ask(
+            "runs in f32 whose weights alone are rounded stochastically",
+            Is::So("diverge later than runs in f32"),
+            By::LogRank(LEVEL),
+        )]),
+        effect: EffectSize::Stated,
+        find: |results| find_pairs(results, OF_F32, &[[NOISY, BETAS.name]]),
     },
     views: &[],
 };
@@ -281,10 +316,14 @@ pub fn judge_pairs(recipes: &[(String, Ends)], pairs: &[[&'static str; 2]]) -> (
     (Verdict::of(holds, false, text), least)
 }
 
-fn find_pairs(results: &Results<'_>) -> Result<Findings> {
-    let survival = Survival::of(results, UNROUNDED)?;
-    let (verdict, power) = judge_pairs(&survival.recipes, &PAIRS);
-    let all: Vec<&str> = OF_PAIRS.iter().map(|level| level.name).collect();
+fn find_pairs(
+    results: &Results<'_>,
+    levels: &[Level],
+    pairs: &[[&'static str; 2]],
+) -> Result<Findings> {
+    let survival = Survival::of(results, pairs[0][1])?;
+    let (verdict, power) = judge_pairs(&survival.recipes, pairs);
+    let all: Vec<&str> = levels.iter().map(|level| level.name).collect();
     let parts = vec![survival.curves(&all), survival.table()];
     Ok(Findings::of(verdict.with_power(Power::Share(power)), parts))
 }
