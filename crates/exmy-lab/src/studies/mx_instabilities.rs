@@ -10,6 +10,7 @@ pub mod causes;
 pub mod grids;
 pub mod interventions;
 pub mod last_bin;
+pub mod lasting;
 pub mod laws;
 pub mod leaving;
 mod models;
@@ -39,7 +40,7 @@ use grids::{
     BEYOND, BIAS, BIASED, FIXED, JUDGED, LANGUAGE, LONG, MODELS, NEW_SEEDS, PROXIES, PROXY_RATES,
     SEARCH, SEARCH_MX, SHORT, STUDENT, TENFOLD, UNSCALED, gains, text,
 };
-use leaving::LASTING;
+use lasting::LASTING;
 use models::{
     DAMAGE, GAPS, HYPERPARAMETERS, LAWS, ONSETS, PAIRS, SEARCHED, SIMPLIFIED, VARIATIONS,
 };

@@ -7,6 +7,7 @@
 
 use super::bias::{self, CLAIM};
 use super::causes::TEXT;
+use super::leaving::tens;
 use super::*;
 use crate::finding::{Findings, Part, Table};
 use crate::measure::Results;
@@ -46,21 +47,6 @@ pub type Values = Vec<(f64, f64)>;
 /// values within `WIDTH` steps.
 pub fn aligned(runs: &[(u64, &Values)]) -> Vec<(f64, [f64; 3])> {
     (-BEFORE_T..AFTER_T).filter_map(|bin| Some((middle(bin), span_of(runs, bin)?))).collect()
-}
-
-/// The means of each ten steps of a curve, at the last of them. Those of a thinned curve are the same but for
-/// its six digits: its points are means of the steps since the one before.
-pub fn tens(curve: &Curve) -> Values {
-    let (mut means, mut sum, mut first, mut before) = (Values::new(), 0.0, 0, 0);
-    for &(step, value) in curve {
-        sum += value * (step - before) as f64;
-        before = step;
-        if step.is_multiple_of(10) {
-            means.push((step as f64, sum / (step - first) as f64));
-            (sum, first) = (0.0, step);
-        }
-    }
-    means
 }
 
 fn middle(bin: i32) -> f64 {

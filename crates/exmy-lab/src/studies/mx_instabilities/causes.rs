@@ -160,7 +160,8 @@ pub(super) static ELEMENTS: Figure = Figure {
 
 fn shown(results: &Results<'_>) -> Result<Findings> {
     let survival = Survival::of(results, FORMATS[0].name)?;
-    let parts = vec![survival.shares(), survival.table()];
+    let left = leaving::table(&leaving::left(results, FORMATS[0].name)?);
+    let parts = vec![survival.shares(), survival.table(), left];
     Ok(Findings::of(Verdict::Shown("the table has the numbers".into()), parts))
 }
 
@@ -224,6 +225,7 @@ fn find(results: &Results<'_>) -> Result<Findings> {
     let survival = Survival::of(results, BASE)?;
     let (verdict, power) = judge(&survival);
     let verdict = verdict.with_power(Power::Share(power));
-    let parts = vec![survival.shares(), survival.curves(&DRAWN), survival.table()];
+    let left = leaving::table(&leaving::left(results, BASE)?);
+    let parts = vec![survival.shares(), survival.curves(&DRAWN), survival.table(), left];
     Ok(Findings::of(verdict, parts))
 }

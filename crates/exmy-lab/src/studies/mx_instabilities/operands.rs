@@ -20,10 +20,12 @@ use super::survival::{Ends, Survival};
 use super::*;
 use crate::criterion::{By, Criterion, Is, Opposite, Requirement, ask};
 use crate::finding::{Findings, Part, Power, Table, Verdict};
+use crate::grid::GridPoint;
 use crate::measure::Results;
-use crate::statistics::{log_rank_power, log_rank_trend, mean};
+use crate::outcome::Outcome;
+use crate::statistics::{log_rank_power, log_rank_trend, mean_interval};
 use exmy::error::Result;
-use exmy_train::train::run::Summary;
+use std::collections::BTreeMap;
 
 const WEIGHTS: &str = "stochastic weights";
 const INPUTS: &str = "stochastic inputs";
@@ -240,7 +242,8 @@ fn find(results: &Results<'_>, names: &[&str]) -> Result<Findings> {
     let survival = Survival::of(results, TEXT.name)?;
     let (verdict, power) = judge(&survival, names);
     let all: Vec<&str> = [TEXT.name].iter().chain(names).copied().collect();
-    let parts = vec![survival.curves(&all), survival.table()];
+    let left = leaving::table(&leaving::left(results, TEXT.name)?);
+    let parts = vec![survival.curves(&all), survival.table(), left];
     Ok(Findings::of(verdict.with_power(Power::Share(power)), parts))
 }
 
@@ -258,35 +261,48 @@ fn find_noise(results: &Results<'_>) -> Result<Findings> {
             WEIGHTS, HALF, QUARTER, test.p_sooner
         )
     });
-    let parts = vec![survival.curves(&all), survival.table(), Part::Text(trend), costs(results)?];
+    let left = leaving::table(&leaving::left(results, TEXT.name)?);
+    let parts = vec![
+        survival.curves(&all),
+        survival.table(),
+        Part::Text(trend),
+        costs(results, TEXT.name)?,
+        left,
+    ];
     Ok(Findings::of(verdict.with_power(Power::Share(power)), parts))
 }
 
-/// Losses of the runs that neither spike nor diverge, beside those of the first recipe.
-fn costs(results: &Results<'_>) -> Result<Part> {
-    let mut table = Table::new(
-        "mean losses of the runs that neither spike nor diverge, and how far above those of the text",
-        &["numbers", "runs", "training loss", "above, %", "validation loss", "above, %"],
+/// How far the losses of runs lie above those of one recipe, over the seeds of which neither run spikes or
+/// diverges.
+fn costs(results: &Results<'_>, base: &'static str) -> Result<Part> {
+    let caption = format!(
+        "How far losses lie above those of {base}, %, means with 95 % intervals over the seeds of which \
+         neither run spikes or diverges"
     );
-    let mut first = None;
+    let header = ["numbers", "calm runs", "seeds", "training loss", "validation loss"];
+    let mut table = Table::new(&caption, &header);
+    let calm = |point: &GridPoint| -> Result<BTreeMap<u64, [f64; 2]>> {
+        let of = |run: Outcome| {
+            let summary = &run.trained.summary;
+            let losses = [summary.train_loss?, summary.val_loss?];
+            (!run.unstable()).then_some((summary.seed, losses))
+        };
+        Ok(results.outcomes(point)?.into_iter().filter_map(of).collect())
+    };
+    let first = calm(results.point(&[base], &GridPoint::default()))?;
     for point in &results.points {
-        let mut runs = results.outcomes(point)?;
-        runs.retain(|run| !run.unstable());
-        let mean_of = |of: fn(&Summary) -> Option<f64>| {
-            let values = runs.iter().map(|run| of(&run.trained.summary));
-            mean(&values.collect::<Option<Vec<_>>>()?)
+        let runs = calm(point)?;
+        let both: Vec<_> =
+            runs.iter().filter_map(|(seed, losses)| Some((losses, first.get(seed)?))).collect();
+        let above = |i: usize| {
+            let above = both.iter().map(|(losses, first)| 100.0 * (losses[i] / first[i] - 1.0));
+            mean_interval(&above.collect::<Vec<_>>(), 0.95)
+                .map_or_else(|| "-".into(), |above| above.words(1))
         };
-        let found = [mean_of(|summary| summary.train_loss), mean_of(|summary| summary.val_loss)];
-        let base = *first.get_or_insert(found);
-        let shown = |i: usize| match (found[i], base[i]) {
-            (Some(loss), Some(base)) => {
-                [format!("{loss:.6}"), format!("{:+.2}", 100.0 * (loss / base - 1.0))]
-            }
-            _ => ["-".into(), "-".into()],
-        };
-        let ([train, train_above], [val, val_above]) = (shown(0), shown(1));
-        let count = runs.len().to_string();
-        table.row([point.words(&[]), count, train, train_above, val, val_above]);
+        let name = point.words(&[]);
+        let shown = if name == base { ["-".into(), "-".into()] } else { [above(0), above(1)] };
+        let [train, val] = shown;
+        table.row([name, runs.len().to_string(), both.len().to_string(), train, val]);
     }
     Ok(Part::Table(table))
 }
@@ -324,6 +340,10 @@ fn find_pairs(
     let survival = Survival::of(results, pairs[0][1])?;
     let (verdict, power) = judge_pairs(&survival.recipes, pairs);
     let all: Vec<&str> = levels.iter().map(|level| level.name).collect();
-    let parts = vec![survival.curves(&all), survival.table()];
+    let left = leaving::left(results, pairs[0][1])?;
+    let mut parts = vec![survival.curves(&all)];
+    parts.extend(pairs.iter().map(|[noisy, still]| survival.pair(still, noisy).table()));
+    parts.extend(pairs.iter().map(|[noisy, still]| leaving::table(&left.pair(still, noisy))));
+    parts.push(costs(results, pairs[0][1])?);
     Ok(Findings::of(verdict.with_power(Power::Share(power)), parts))
 }

@@ -53,9 +53,10 @@ pub(super) static OWN_SIZE: Figure = Figure {
 /// Which share of each recipe's runs has not diverged after each step, and whether it diverges sooner than
 /// f32 whose betas stay 0.
 fn shown(results: &Results<'_>) -> Result<Vec<Part>> {
-    let survival = Survival::of(results, "f32, fixed betas")?;
+    let survival = Survival::of(results, BETAS.name)?;
     let all: Vec<&str> = RECIPES.iter().map(|recipe| recipe.name).collect();
-    Ok(vec![survival.curves(&all), survival.table()])
+    let left = leaving::table(&leaving::left(results, BETAS.name)?);
+    Ok(vec![survival.curves(&all), survival.table(), left])
 }
 
 const TWO: Axis = Axis::new("numbers", &[BETAS, CODE]);

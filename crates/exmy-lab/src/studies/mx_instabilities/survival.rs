@@ -1,4 +1,5 @@
-//! How long the runs of each recipe go on without diverging, and whether longer than those of another.
+//! How long the runs of each recipe go on without diverging, or without leaving their lowest loss, and
+//! whether longer than those of another.
 
 use crate::finding::{Part, Table};
 use crate::grid::GridPoint;
@@ -8,7 +9,7 @@ use crate::plot::{self, Band, Intervals, Panel, Series};
 use crate::statistics::{LogRank, kaplan_meier, log_rank, wilson};
 use exmy::error::Result;
 
-/// Of each run, the step at which it diverged, or its last one.
+/// Of each run, the step at which it diverged, or left its lowest loss, or its last one.
 pub type Ends = Vec<(u64, bool)>;
 
 /// The runs of a grid, recipe by recipe, in the order of the grid.
@@ -21,8 +22,18 @@ pub struct Survival {
 }
 
 impl Survival {
+    /// By when runs diverge.
     pub(super) fn of(results: &Results<'_>, base: &'static str) -> Result<Self> {
-        let end = |run: Outcome| match run.verdict.diverged {
+        Self::by(results, base, |run| run.verdict.diverged)
+    }
+
+    /// By the step of an event.
+    pub(super) fn by(
+        results: &Results<'_>,
+        base: &'static str,
+        event: impl Fn(&Outcome) -> Option<u64>,
+    ) -> Result<Self> {
+        let end = |run: Outcome| match event(&run) {
             Some(step) => (step, true),
             None => (run.trained.summary.steps, false),
         };
@@ -50,6 +61,12 @@ impl Survival {
         Self { base: self.base, recipes: recipes.collect() }
     }
 
+    /// A recipe beside the base.
+    pub(super) fn pair(&self, base: &'static str, name: &str) -> Self {
+        let is_asked = |recipe: &&(String, Ends)| [base, name].contains(&recipe.0.as_str());
+        Self { base, recipes: self.recipes.iter().filter(is_asked).cloned().collect() }
+    }
+
     /// Whether a recipe diverges at other times than the base.
     pub(super) fn test(&self, name: &str) -> Option<LogRank> {
         log_rank(self.ends(name), self.ends(self.base))
@@ -57,17 +74,23 @@ impl Survival {
 
     /// All recipes as a table: what share of their runs has not diverged, when the others did.
     pub(super) fn table(&self) -> Part {
+        self.table_of("diverge", ["diverged", "not diverged"])
+    }
+
+    /// The same of another event.
+    pub(super) fn table_of(&self, event: &str, [happened, not]: [&str; 2]) -> Part {
         let caption = format!(
-            "Share of runs that did not diverge, with the 95 % interval of Kaplan and Meier's estimate; the \
-             steps at which the others did; whether a recipe diverges sooner than {}, or later (log-rank \
-             test, each one-sided), and how many times as often (Peto's hazard ratio, 95 % interval)",
+            "Share of runs that did not {event}, with the 95 % interval of Kaplan and Meier's estimate; the \
+             steps at which the others did; whether those of a recipe did so sooner than those of {}, or \
+             later (log-rank test, each one-sided), and how many times as often (Peto's hazard ratio, 95 % \
+             interval)",
             self.base
         );
         let header = [
             "numbers",
             "runs",
-            "diverged",
-            "not diverged",
+            happened,
+            not,
             "interval",
             "at steps",
             "z",

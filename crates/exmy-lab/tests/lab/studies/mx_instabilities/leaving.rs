@@ -1,5 +1,8 @@
+use exmy_lab::curves::is_kept;
 use exmy_lab::spikes::Curve;
-use exmy_lab::studies::mx_instabilities::leaving::{Leaving, judge};
+use exmy_lab::studies::mx_instabilities::lasting::judge;
+use exmy_lab::studies::mx_instabilities::leaving::{Leaving, tens};
+use exmy_lab::studies::mx_instabilities::survival::Ends;
 
 /// A power of two, so that means are exact.
 const LOW: f64 = 0.015625;
@@ -29,7 +32,7 @@ fn a_run_leaves_its_lowest_loss_where_three_of_five_means_are_far_above_it() {
 
 #[test]
 fn runs_with_noise_hold_out_longer_where_they_leave_later() {
-    let ends = |runs: u64, leave: u64| {
+    let ends = |runs: u64, leave: u64| -> Ends {
         (0..runs).map(|i| if i < leave { (11_000 + i, true) } else { (20_000, false) }).collect()
     };
     let (verdict, power) = judge(&ends(10, 0), &ends(5, 4));
@@ -38,4 +41,28 @@ fn runs_with_noise_hold_out_longer_where_they_leave_later() {
     assert!(power > 0.9, "{power}");
     assert_eq!(judge(&ends(10, 10), &ends(5, 0)).0.word(), "contradicted");
     assert_eq!(judge(&ends(10, 7), &ends(5, 4)).0.word(), "not seen at this scale");
+}
+
+/// Thinned or not, a curve has the same means: of every tenth step, and of all near a divergence at 505,
+/// where the first and the last of them stand between two tens.
+#[test]
+fn means_of_ten_steps_are_those_of_the_whole_curve() {
+    let whole: Curve = (1..=1000).map(|step| (step, (step * step % 997) as f64)).collect();
+    let mut thinned = Curve::new();
+    let mut since = Vec::new();
+    for &(step, value) in &whole {
+        since.push(value);
+        if is_kept(step, Some(505), 1000) {
+            thinned.push((step, since.iter().sum::<f64>() / since.len() as f64));
+            since.clear();
+        }
+    }
+    let (all, few) = (tens(&whole), tens(&thinned));
+    assert_eq!((all.len(), all[1].0), (100, 20.0));
+    // 121 + 144 + ... + 400.
+    assert_eq!(all[1].1, 248.5);
+    for (all, few) in all.iter().zip(&few) {
+        assert!(all.0 == few.0 && (all.1 - few.1).abs() < 1e-9, "{all:?} {few:?}");
+    }
+    assert_eq!(all.len(), few.len());
 }
