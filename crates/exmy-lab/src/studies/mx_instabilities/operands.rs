@@ -1,5 +1,5 @@
-//! F2-16, F2-17, F2-19 to F2-21 and F2-23: which operand's rounding makes the proxy diverge, questions of
-//! our own after F2-11.
+//! F2-16, F2-17, F2-19 to F2-21, F2-23 and F2-24: which operand's rounding makes the proxy diverge, questions
+//! of our own after F2-11.
 //!
 //! Stochastic rounding of all operands delays it there, though its errors are larger. The reason may be that
 //! rounding to nearest errs the same way in step after step. Then it is the weights that matter: in most
@@ -13,9 +13,10 @@
 //! that control and is not: `bf16-weight`, an intervention of the paper, changes the forward product's
 //! weights alone, and with them the gains, which the text rounds as it does weights. F2-23 asks whether the
 //! noise of F2-16 needs MX to help: it is in the weights of f32, at a rate at which f32 diverges (F2-13).
-//! What was found is in docs/studies/mx-instabilities.md.
+//! F2-24 asks whether it needs this proxy: of F2-14's others it takes the two whose MX runs all diverge. What
+//! was found is in docs/studies/mx-instabilities.md.
 
-use super::causes::{TEXT, changed};
+use super::causes::{CODE, TEXT, changed};
 use super::survival::{Ends, Survival};
 use super::*;
 use crate::criterion::{By, Criterion, Is, Opposite, Requirement, ask};
@@ -70,12 +71,23 @@ const OF_OTHERS: &[Level] = &[
 
 const NOISY: &str = "f32, stochastic weights";
 
-const OF_F32: &[Level] = &[
-    level(
-        NOISY,
-        Set::All(&[BETAS.set, Set::With("+weight=bf16@rna>mxfp8-e4m3@microxcaling@sr16")]),
-    ),
-    BETAS,
+const OF_F32: &[Level] = &[level(NOISY, Set::All(&[BETAS.set, STOCHASTIC])), BETAS];
+
+/// With noise in the weights and without.
+const OTHERS: [[&str; 2]; 2] = [
+    ["without norms, stochastic weights", "without norms, MX E4M3"],
+    ["8 blocks, stochastic weights", "8 blocks, MX E4M3"],
+];
+
+const STOCHASTIC: Set = Set::With("+weight=bf16@rna>mxfp8-e4m3@microxcaling@sr16");
+const NO_NORMS_HERE: Set = Set::All(&[Set::Change(no_norms), CODE.set, NOTHING]);
+const DEEP: Set = Set::All(&[Set::Layers(8), CODE.set]);
+
+const OF_OTHER_PROXIES: &[Level] = &[
+    level(OTHERS[0][0], Set::All(&[NO_NORMS_HERE, STOCHASTIC])),
+    level(OTHERS[0][1], NO_NORMS_HERE),
+    level(OTHERS[1][0], Set::All(&[DEEP, STOCHASTIC])),
+    level(OTHERS[1][1], DEEP),
 ];
 
 /// The level of each test.
@@ -187,7 +199,7 @@ pub(super) static OF_NO_NOISE: Figure = Figure {
             By::LogRank(LEVEL),
         )]),
         effect: EffectSize::Stated,
-        find: |results| find_pairs(results, OF_PAIRS, &PAIRS),
+        find: |results| find_pairs(results, OF_PAIRS, &PAIRS, Some(UNROUNDED)),
     },
     views: &[],
 };
@@ -211,7 +223,26 @@ pub(super) static OF_NOISY_F32: Figure = Figure {
             By::LogRank(LEVEL),
         )]),
         effect: EffectSize::Stated,
-        find: |results| find_pairs(results, OF_F32, &[[NOISY, BETAS.name]]),
+        find: |results| find_pairs(results, OF_F32, &[[NOISY, BETAS.name]], Some(BETAS.name)),
+    },
+    views: &[],
+};
+
+pub(super) static OF_NOISY_OTHERS: Figure = Figure {
+    id: "F2-24",
+    title: "whether noise in the weights delays divergence of other proxies, too",
+    source: "a question of our own, after F2-14 and F2-21",
+    says: "In MX E4M3 (the study's code) proxies without norms, and proxies of 8 blocks, diverge later with \
+           stochastically rounded weights than without.",
+    grid: Grid { seeds: [0, 0, 10], axes: &[Axis::new("numbers", OF_OTHER_PROXIES)], ..PROXIES },
+    judged: Judged::Own {
+        asks: asks(&[ask(
+            "proxies without norms, and of 8 blocks, whose weights alone are rounded stochastically",
+            Is::So("diverge later than the same with weights rounded to nearest"),
+            By::LogRank(LEVEL),
+        )]),
+        effect: EffectSize::Stated,
+        find: |results| find_pairs(results, OF_OTHER_PROXIES, &OTHERS, None),
     },
     views: &[],
 };
@@ -332,10 +363,12 @@ pub fn judge_pairs(recipes: &[(String, Ends)], pairs: &[[&'static str; 2]]) -> (
     (Verdict::of(holds, false, text), least)
 }
 
+/// With what the losses of all lie above those of one recipe, if they compare.
 fn find_pairs(
     results: &Results<'_>,
     levels: &[Level],
     pairs: &[[&'static str; 2]],
+    base: Option<&'static str>,
 ) -> Result<Findings> {
     let survival = Survival::of(results, pairs[0][1])?;
     let (verdict, power) = judge_pairs(&survival.recipes, pairs);
@@ -344,6 +377,8 @@ fn find_pairs(
     let mut parts = vec![survival.curves(&all)];
     parts.extend(pairs.iter().map(|[noisy, still]| survival.pair(still, noisy).table()));
     parts.extend(pairs.iter().map(|[noisy, still]| leaving::table(&left.pair(still, noisy))));
-    parts.push(costs(results, pairs[0][1])?);
+    if let Some(base) = base {
+        parts.push(costs(results, base)?);
+    }
     Ok(Findings::of(verdict.with_power(Power::Share(power)), parts))
 }
