@@ -247,13 +247,18 @@ pub(super) static OF_NOISY_OTHERS: Figure = Figure {
     views: &[],
 };
 
+/// Four digits, and no 0.
+fn chance(p: f64) -> String {
+    if p < 0.000_05 { "under 0.0001".into() } else { format!("{p:.4}") }
+}
+
 /// Whether one of these diverges later than the study's text, and the share of cases in which the largest
 /// effect would be seen.
 pub fn judge(survival: &Survival, names: &[&str]) -> (Verdict, f64) {
     let later = |name: &str| survival.test(name).map(|test| test.p_later);
     let words = |name: &&str| {
         let (diverged, runs) = survival.counts(name);
-        let p = later(name).map_or_else(String::new, |p| format!(" (p {p:.4})"));
+        let p = later(name).map_or_else(String::new, |p| format!(" (p {})", chance(p)));
         format!("{name} {diverged} of {runs}{p}")
     };
     let (diverged, runs) = survival.counts(TEXT.name);
@@ -346,7 +351,7 @@ pub fn judge_pairs(recipes: &[(String, Ends)], pairs: &[[&'static str; 2]]) -> (
         let survival = Survival { base: still, recipes: recipes.to_vec() };
         let p = survival.test(noisy).map(|test| test.p_later);
         let (of_noisy, of_still) = (survival.counts(noisy), survival.counts(still));
-        let shown = p.map_or_else(String::new, |p| format!(" (p of no delay {p:.4})"));
+        let shown = p.map_or_else(String::new, |p| format!(" (p of no delay {})", chance(p)));
         words.push(format!(
             "{noisy} {} of {}, {still} {} of {}{shown}",
             of_noisy.0, of_noisy.1, of_still.0, of_still.1
