@@ -240,8 +240,12 @@ impl Curves {
         };
         let text = XzReader::new_mem_limit(BufReader::new(file), false, MEMORY);
         let mut lines = BufReader::new(text.take(MOST)).split(b'\n');
-        let mut next =
-            || lines.next().transpose().map_err(|error| fault(format!("is damaged: {error}")));
+        let mut next = || {
+            lines.next().transpose().map_err(|error| match error.kind() {
+                io::ErrorKind::UnexpectedEof => fault("is cut off".into()),
+                _ => fault(format!("is no .xz file, or is damaged: {error}")),
+            })
+        };
         let head = next()?.unwrap_or_default();
         let head: Head = serde_json::from_slice(&head)
             .map_err(|error| fault("has no curves of a study".into()).because(error))?;

@@ -152,7 +152,7 @@ pub fn check(paper: &Paper, figures: &[&dyn Experiment], out: &Path) -> Result<O
 pub fn prepare(out: &Path) -> Result<()> {
     for folder in [out.to_owned(), out.join("figures"), out.join("tables")] {
         let hint =
-            "name a folder that can be written with --report; the runs stay where --out says";
+            "name a folder that can be written with --out, or with --report for the page alone";
         fs::create_dir_all(&folder)
             .map_err(|error| Error::io("create", &folder, error).hint(hint))?;
         // Begun and dropped: nothing stays.

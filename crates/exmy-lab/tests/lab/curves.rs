@@ -188,9 +188,9 @@ fn figures_are_drawn_again_without_their_runs() {
     for (paper, bytes, part) in [
         (&other, &bytes[..], "curves of drawn, not of other"),
         (&PAPER, &flipped[..], "damaged"),
-        (&PAPER, &bytes[..bytes.len() - 40], "damaged"),
-        (&PAPER, b"mine", "curves.xz"),
-        (&PAPER, b"", "curves.xz"),
+        (&PAPER, &bytes[..bytes.len() - 40], "curves.xz is cut off"),
+        (&PAPER, b"a text of mine", "is no .xz file"),
+        (&PAPER, b"", "curves.xz is cut off"),
     ] {
         fs::write(&path, bytes).unwrap();
         let error = Curves::read(paper.name, &path).unwrap_err().to_string();

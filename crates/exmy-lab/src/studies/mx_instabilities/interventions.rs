@@ -80,10 +80,11 @@ pub fn judge(name: &str, seeds: &[Seed], null: Option<&[Seed]>, alone: &[Alone])
     let count = |kind: fn(&Effect) -> bool| effects.iter().filter(|effect| kind(effect)).count();
     let diverged = seeds.iter().filter(|seed| seed.0).count();
     let shown = words(gap);
+    let against = if null.is_some() { "with the null" } else { "without" };
     let mut text = format!(
         "{name}: {diverged} of {} MX runs diverge; of {} claimed interventions before that, {} avert it, {} \
          delay it, {} hasten it, and {} make runs diverge that do not without; share of diverging runs with \
-         interventions minus that without: {shown}",
+         interventions minus that {against}: {shown}",
         seeds.len(),
         count(|effect| *effect != Effect::TooLate),
         count(|effect| *effect == Effect::Averted),
@@ -91,7 +92,9 @@ pub fn judge(name: &str, seeds: &[Seed], null: Option<&[Seed]>, alone: &[Alone])
         count(|effect| matches!(effect, Effect::Hastened(_))),
         count(|effect| *effect == Effect::Caused),
     );
-    if let Some(null) = alone.iter().find(|alone| alone.name == NULL) {
+    if null.is_none()
+        && let Some(null) = alone.iter().find(|alone| alone.name == NULL)
+    {
         text += &format!("; with {NULL:?}, the null (99.5 %): {}", words(null.gap));
     }
     let differs =

@@ -17,7 +17,7 @@
 //! was found is in docs/studies/mx-instabilities.md.
 
 use super::causes::{CODE, TEXT, changed};
-use super::survival::{Ends, Survival};
+use super::survival::{Ends, Survival, chance};
 use super::*;
 use crate::criterion::{By, Criterion, Is, Opposite, Requirement, ask};
 use crate::finding::{Findings, Part, Power, Table, Verdict};
@@ -246,11 +246,6 @@ pub(super) static OF_NOISY_OTHERS: Figure = Figure {
     },
     views: &[],
 };
-
-/// Four digits, and no 0.
-fn chance(p: f64) -> String {
-    if p < 0.000_05 { "under 0.0001".into() } else { format!("{p:.4}") }
-}
 
 /// Whether one of these diverges later than the study's text, and the share of cases in which the largest
 /// effect would be seen.

@@ -12,6 +12,11 @@ use exmy::error::Result;
 /// Of each run, the step at which it diverged, or left its lowest loss, or its last one.
 pub type Ends = Vec<(u64, bool)>;
 
+/// A p in four digits, and never as 0.
+pub(super) fn chance(p: f64) -> String {
+    if p < 0.000_05 { "under 0.0001".into() } else { format!("{p:.4}") }
+}
+
 /// The runs of a grid, recipe by recipe, in the order of the grid.
 #[derive(Debug)]
 pub struct Survival {
@@ -104,22 +109,21 @@ impl Survival {
             at.sort_unstable();
             let last = kaplan_meier(ends, 0.95).pop().map(|last| last.1);
             let test = self.test(name);
-            let number = |of: fn(LogRank) -> f64| {
-                test.map_or_else(|| "-".into(), |test| format!("{:.4}", of(test)))
-            };
+            let words = |of: fn(LogRank) -> String| test.map_or_else(|| "-".into(), of);
             table.row([
                 name.clone(),
                 ends.len().to_string(),
                 at.len().to_string(),
                 format!("{:.2}", last.map_or(1.0, |last| last.estimate)),
-                last.map_or_else(
+                // At no run left the estimate has no interval, as at no event.
+                last.filter(|last| last.estimate > 0.0).map_or_else(
                     || "-".into(),
                     |last| format!("{:.2} to {:.2}", last.low, last.high),
                 ),
                 at.iter().map(u64::to_string).collect::<Vec<_>>().join(", "),
-                number(|test| test.z),
-                number(|test| test.p_sooner),
-                number(|test| test.p_later),
+                words(|test| format!("{:.4}", test.z)),
+                words(|test| chance(test.p_sooner)),
+                words(|test| chance(test.p_later)),
                 test.filter(|_| name != self.base).map_or_else(
                     || "-".into(),
                     |test| {
