@@ -172,22 +172,23 @@ fn chosen_of(
         let what = format!("{file} has curves of scale {}, not {asked}", curves.scale());
         return Err(Error::new(what).hint("leave --scale out"));
     }
-    if arguments.figure.is_empty() && curves.figures().is_empty() {
+    let wanted = if arguments.figure.is_empty() { curves.figures() } else { &arguments.figure };
+    if wanted.is_empty() {
         let what = format!("{file} has no figure of which all runs are there");
         return Err(
             Error::new(what).hint("name the figure that is to be completed, with --save-curves")
         );
     }
-    let mut figures = chosen(paper, &arguments.figure)?;
-    let lacks = |figure: &&dyn Experiment| !curves.figures().iter().any(|id| id == figure.id());
-    // Without --figure those that the curves have, in the order of the paper.
+    let mut figures = chosen(paper, wanted)?;
     if arguments.figure.is_empty() {
-        figures.retain(|figure| !lacks(figure));
+        // In the order of the paper; the file has them as they were added.
+        figures.sort_by_key(|figure| paper.figures.iter().position(|of| of.id() == figure.id()));
     }
     if adds(arguments) {
         return Ok(figures);
     }
-    match figures.iter().find(|figure| lacks(figure)) {
+    let lacks = |figure: &&&dyn Experiment| !curves.figures().iter().any(|id| id == figure.id());
+    match figures.iter().find(lacks) {
         Some(figure) => Err(Error::new(format!("{file} has no curves for {}", figure.id()))
             .hint(format!("it has {has}"))),
         None => Ok(figures),

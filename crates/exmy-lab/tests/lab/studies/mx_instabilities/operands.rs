@@ -40,7 +40,7 @@ fn each_recipe_with_noise_must_diverge_later_than_the_one_without() {
     assert_eq!(verdict.word(), "reproduced");
     assert_eq!(judged(2, 8, 12).0.word(), "not seen at this scale");
     assert_eq!(judged(8, 2, 12).0.word(), "not seen at this scale");
-    // Of all twenty to none p is some 1e-9, of twelve to none 0.00003, and neither is 0.
+    // Of twelve to none p is 0.00002, of twenty to none 4e-12, and neither is told as 0.
     let (verdict, _) = judged(0, 0, 20);
     assert_eq!(verdict.reason().matches("(p of no delay under 0.0001)").count(), 2, "{verdict:?}");
     // Where few diverge without noise, none with it says little.
